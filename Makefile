@@ -9,6 +9,7 @@
 # make fuzz    a million generated frames, also of gRPC clients (HTTP/2, protobuf), expressions, files, command lines; MQ_FUZZ_FRAMES, _SEED, _ROUND: how many, which, from where
 # make record-apache   the recorded answers of Apache's programs anew (interop/captures/answers)
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
+# make siege   20 minutes of all hostile cases beside honest sends, transactions, delayed messages, pops and a slave (SIEGE_SECONDS)
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all);
@@ -18,7 +19,7 @@
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates, reads, scale
 # make bench   the project's own benchmarks
-# make cost    the worst turn of adverse requests
+# make cost    the worst turn of each request and port in its most adverse shapes: an hour
 # make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
@@ -36,7 +37,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate
+.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -111,6 +112,9 @@ fuzz: setup
 soak: setup
 	$(PYTHON) -m interop.peers.setup
 	$(PYTHON) -m tests.soak.run
+
+siege: setup
+	$(PYTHON) -m tests.siege.run
 
 soak-client: export MQ_LIFE_ROUNDS ?= 1000
 soak-client: setup

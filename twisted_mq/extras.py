@@ -6,19 +6,21 @@ from importlib.util import find_spec
 
 EXTRAS = {
     "access": ("yaml",),
-    "broker": ("numpy", "sqlglot"),
-    "cli": ("click", "rich"),
+    "broker": ("javaproperties", "numpy", "sortedcontainers", "sqlglot"),
+    "cli": ("click", "javaproperties", "rich"),
     "lake": ("deltalake", "pyiceberg"),
     "console": ("klein", "jinja2"),
     "metrics": ("prometheus_client",),
     "otlp": ("grpc", "opentelemetry", "prometheus_client"),
-    "ordered": ("kazoo",),
+    "lz4": ("lz4",),
+    "ordered": ("javaproperties", "kazoo"),
     "opentelemetry": ("opentelemetry",),
     "pcap": ("dpkt",),
-    "proxy": ("h2", "google"),
+    "proxy": ("google", "h2", "javaproperties"),
     "tls": ("OpenSSL", "service_identity"),
     # what Spark's workers need too; matplotlib is the report's
     "spark": ("numpy", "pyarrow", "pyspark"),
+    "zstd": ("zstandard",),
 }
 
 
@@ -26,8 +28,8 @@ class MissingExtra(ImportError):
     """What is missing, and the command that installs it."""
 
 
-def require(part: str, extra: str) -> None:
-    """Raises MissingExtra where a package of the extra is not installed; imports none of them."""
-    missing = [name for name in EXTRAS[extra] if find_spec(name) is None]
+def require(part: str, extra: str, *only: str) -> None:
+    """Raises MissingExtra where a package of the extra, or one of `only`, is not installed; imports none of them."""
+    missing = [name for name in only or EXTRAS[extra] if find_spec(name) is None]
     if missing:
         raise MissingExtra(f'{part} needs {", ".join(missing)}: pip install "rocketmq-twisted[{extra}]"')

@@ -1,4 +1,4 @@
-"""What the code knows and the pages show: tables, pictures and help texts, made when the pages are built."""
+"""Tables, pictures and help texts that are made from the code when the pages are built."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "request-codes.md": lambda: markdown(table_here()),
     "rights.md": rights.rights_matrix,
     "named-places.md": places.named_places,
+    "named-in-calls.md": places.named_in_calls,
     "broker-settings.md": settings.broker,
     "namesrv-settings.md": settings.name_server,
     "proxy-settings.md": settings.proxy,

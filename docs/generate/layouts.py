@@ -32,7 +32,7 @@ KNOWN: dict[str, dict[str, int]] = {"MESSAGE": {"sys_flag": 0, "magic": MAGIC_V1
 
 @attrs.frozen
 class Row:
-    """One field; `offset` and `size` are None where they differ from one record to the next."""
+    """A field; `offset` and `size` are None if they differ from one record to the next."""
 
     offset: int | None
     size: int | None

@@ -110,10 +110,19 @@ def client() -> str:
 
 
 def _own(module: str) -> str:
-    """What a face has of its own."""
+    """Describe the classes that only one face has."""
     face = importlib.import_module(module)
-    own = [name for name in face.__all__ if getattr(face, name).__module__.startswith(f"{module}.")]
-    return "".join(f".. autoclass:: {module}.{name}\n   :inherited-members: Exception\n" for name in own)
+    own = [name for name in face.__all__ if face.HOMES[name].startswith(f"{module}.")]
+    more = {"class": "   :inherited-members: Exception\n"}
+    kinds = {name: _kind(getattr(face, name)) for name in own}
+    return "".join(f".. auto{kind}:: {module}.{name}\n{more.get(kind, '')}" for name, kind in kinds.items())
+
+
+def _kind(value: object) -> str:
+    """What Sphinx calls it; other values are types in other words."""
+    if inspect.isclass(value):
+        return "class"
+    return "function" if inspect.isfunction(value) else "data"
 
 
 def _is_error(name: str) -> bool:
@@ -122,6 +131,6 @@ def _is_error(name: str) -> bool:
 
 
 def _directives(names: list[str]) -> str:
-    kinds = {name: "class" if inspect.isclass(getattr(twisted_mq.client, name)) else "function" for name in names}
+    kinds = {name: _kind(getattr(twisted_mq.client, name)) for name in names}
     more = {"Admin": "   :inherited-members:\n"}  # its methods come from its parts
     return "".join(f".. auto{kind}:: twisted_mq.client.{name}\n{more.get(name, '')}" for name, kind in kinds.items())

@@ -12,7 +12,7 @@ BYTE_WIDTH, ROW_HEIGHT = 88, 34
 MARGIN_LEFT, MARGIN_TOP = 56, 24
 WIDTH = MARGIN_LEFT + BYTES_A_ROW * BYTE_WIDTH + 8
 LETTER_WIDTH, FONT_SIZE = 6.6, 11
-"""Of a monospaced letter, in points."""
+"""The width of a monospaced letter, in points."""
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class Box:
 
 @attrs.frozen
 class _Piece:
-    """What of a field lies in one row; `column` and `span` count bytes."""
+    """The part of a field in one row; `column` and `span` count bytes."""
 
     row: int
     column: int
@@ -37,7 +37,7 @@ class _Piece:
 
 
 def draw(title: str, boxes: Sequence[Box]) -> str:
-    """One SVG, dark on white, so that it can be read on any page."""
+    """Draw an SVG, dark on white, so that it can be read on any page."""
     pieces = list(_pieces(boxes))
     height = MARGIN_TOP + (max(piece.row for piece in pieces) + 1) * ROW_HEIGHT + 8
     body = [_ruler(column) for column in range(BYTES_A_ROW)]

@@ -21,7 +21,7 @@ from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.proxy.options import ProxyServiceOptions
 
 Option: TypeAlias = "attrs.Attribute[Any]"
-"""Of any type: each option has its own."""
+"""A value of any type: each option has its own."""
 
 HEAD = ("key", "type", "default", "while it runs", "meaning")
 EVERY_HEAD = ("key", "of", "default", "effect", "meaning")

@@ -1,7 +1,7 @@
 """Compressed message bodies: LZ4 frames, ZSTD frames, ZLIB streams; which one stands in the message's sysFlag.
 
 Every decompression is bounded: a body that grows past the limit is refused after at most the limit's bytes. LZ4 and ZSTD are
-loaded with the first body of their kind: most processes, as workers of Spark, never see one.
+loaded with the first body of their kind: most processes, as workers of Spark, never see one. Each is an extra.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import zlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import MessageSysFlag, is_compressed
@@ -34,6 +34,13 @@ class CompressionError(ProtocolError):
     """A body that cannot be decompressed, or would grow past the limit."""
 
 
+class CompressorMissing(ProtocolError):
+    """The library of a compression is not installed: no body of that kind can be written or read here."""
+
+    def __init__(self, name: str, library: str) -> None:
+        super().__init__(f'{name} needs {library}: pip install "rocketmq-twisted[{name.lower()}]"')
+
+
 class CompressionType(enum.IntEnum):
     """The number in bits 8 to 10 of sysFlag (Apache: CompressionType)."""
 
@@ -55,17 +62,35 @@ def compression_type(sys_flag: int) -> CompressionType:
     return CompressionType(number or CompressionType.ZLIB)
 
 
-def _compress_lz4(body: bytes, level: int) -> bytes:
-    import lz4.frame
+def _lz4() -> Any:
+    try:
+        import lz4.frame
+    except ModuleNotFoundError:
+        raise CompressorMissing("LZ4", "lz4") from None
+    return lz4.frame
 
-    return bytes(lz4.frame.compress(body))  # Apache's LZ4 writer has no level
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ModuleNotFoundError:
+        raise CompressorMissing("ZSTD", "zstandard") from None
+    return zstandard
+
+
+def _compress_lz4(body: bytes, level: int) -> bytes:
+    return bytes(_lz4().compress(body))  # Apache's LZ4 writer has no level
 
 
 def _compress_zstd(body: bytes, level: int) -> bytes:
-    import zstandard
+    return bytes(_zstandard().ZstdCompressor(level=level).compress(body))
 
-    return zstandard.ZstdCompressor(level=level).compress(body)
 
+_CHECK: dict[CompressionType, Callable[[], object]] = {
+    CompressionType.LZ4: _lz4,
+    CompressionType.ZSTD: _zstandard,
+    CompressionType.ZLIB: lambda: zlib,
+}
 
 _COMPRESS: dict[CompressionType, Callable[[bytes, int], bytes]] = {
     CompressionType.LZ4: _compress_lz4,
@@ -74,8 +99,16 @@ _COMPRESS: dict[CompressionType, Callable[[bytes, int], bytes]] = {
 }
 
 
+def check_compressor(kind: CompressionType) -> None:
+    """Raise CompressorMissing where bodies of that kind could not be written."""
+    _CHECK[kind]()
+
+
 def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
-    """The body as Apache's compressor of that type writes it (the bytes may differ, the content does not)."""
+    """The body as Apache's compressor of that type writes it (the bytes may differ, the content does not).
+
+    Raises CompressorMissing.
+    """
     return _COMPRESS[kind](body, level)
 
 
@@ -90,9 +123,7 @@ def _decompress_zlib(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _decompress_lz4(data: bytes | memoryview, limit: int) -> bytes:
-    import lz4.frame
-
-    stream = lz4.frame.LZ4FrameDecompressor()
+    stream = _lz4().LZ4FrameDecompressor()
     pieces: list[bytes] = []
     held, wanted = 0, max(_FIRST_PIECE_BYTES, 4 * len(data))
     while held <= limit and not stream.eof:
@@ -106,8 +137,7 @@ def _decompress_lz4(data: bytes | memoryview, limit: int) -> bytes:
 
 
 def _decompress_zstd(data: bytes | memoryview, limit: int) -> bytes:
-    import zstandard
-
+    zstandard = _zstandard()
     try:
         if zstandard.frame_content_size(data) > limit:
             raise CompressionError(f"a ZSTD frame announces more than the limit of {limit} bytes")
@@ -137,7 +167,7 @@ _DECOMPRESS: dict[CompressionType, Callable[[bytes | memoryview, int], bytes]] =
 
 
 def decompress(data: bytes | memoryview, kind: CompressionType, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The plain body. Raises CompressionError for damaged data and past `limit` bytes."""
+    """The plain body. Raises CompressionError for damaged data and past `limit` bytes, CompressorMissing."""
     try:
         body = _DECOMPRESS[kind](data, limit)
     except (zlib.error, RuntimeError, EOFError) as error:

@@ -21,9 +21,10 @@ from pathlib import Path
 from tests.bench.client_paths import CLIENT_PATHS
 from tests.bench.count_paths import PATHS, CountedPath
 from tests.bench.encrypted_paths import ENCRYPTED_PATHS
+from tests.bench.grpc_paths import GRPC_PATHS
 
 ROOT = Path(__file__).parents[2]
-BROKER_PATHS = (*PATHS, *ENCRYPTED_PATHS)
+BROKER_PATHS = (*PATHS, *ENCRYPTED_PATHS, *GRPC_PATHS)
 ALL_PATHS = (*BROKER_PATHS, *CLIENT_PATHS)
 COUNTS = "counts.%p"
 LOG = "valgrind.log"

@@ -48,8 +48,6 @@ _WORDS = {
     "stand for": "are, mean",
     "stands in": "is in, replaces",
     "stand in": "are in, replace",
-    "has not": "does not have",
-    "have not": "do not have",
     "there is none": "say what is missing",
     "by the way of": "through",
     "of its own accord": "by itself",
@@ -71,7 +69,8 @@ _WORDS = {
     "will have none of": "refuses",
 }
 """Words -> words of the field."""
-_WORD = re.compile(r"\b(" + "|".join(map(re.escape, _WORDS)) + r")\b(?! been\b)", re.IGNORECASE)
+_WORD = re.compile(r"\b(" + "|".join(map(re.escape, _WORDS)) + r")\b", re.IGNORECASE)
+_LACKS = re.compile(r"\b(?:has|have) not\b(?= (?:an?|the|any|its|their|got|such|one)\b|[.,;:|]|$)")
 _SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`\"(*\[])|\n\s*\n|\n\s*(?:[-*]|\d+\.)\s")
 _CODE = re.compile(r"``.+?``|`[^`\n]+`|\]\([^)]*\)|<[^<>\n]*>")
 _FENCE = re.compile(r"^(?P<fence>`{3,})[^\n]*\n.*?^(?P=fence)$", re.DOTALL | re.MULTILINE)
@@ -123,6 +122,8 @@ def _check(text: Text) -> Iterator[Finding]:
         yield Finding(text, f"says {found[0]!r}")
     for found in _WORD.finditer(" ".join(plain.split())):
         yield Finding(text, f"says {found[0]!r}, not {_WORDS[found[0].lower()]!r}")
+    for found in _LACKS.finditer(" ".join(plain.split())):
+        yield Finding(text, f"says {found[0]!r}, not 'does not have'")
     for sentence in _SENTENCE.split(plain):
         if (words := len(sentence.split())) > LONGEST:
             yield Finding(text, f"has a sentence of {words} words, {' '.join(sentence.split()[:6])} ...")

@@ -84,3 +84,10 @@ def test_the_tree_is_drawn_as_it_is(place: str) -> None:
     assert lines is not None
     there = {path.name for path in (ROOT / place).iterdir() if path.is_dir()} - NO_NOUNS
     assert set(re.findall(r"\b([a-z_]{2,})/", lines[1])) == there
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "how-to"], ids=lambda page: page.stem)
+def test_how_to_page_starts_with_code(page: Path) -> None:
+    """It is before the second heading."""
+    begin = "".join(re.split(r"^## ", page.read_text(), flags=re.M)[:2])
+    assert "\n```" in begin

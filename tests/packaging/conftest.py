@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parent.parent.parent
 IGNORED = shutil.ignore_patterns("__pycache__", "dropin.cache")
@@ -91,10 +92,11 @@ def requirements(site: Path, extra: str) -> set[str]:
     while waiting:
         one = waiting.pop()
         extras = one.extras or {""}
-        if one.name == PROJECT:
+        name = canonicalize_name(one.name)
+        if name == PROJECT:
             waiting += [more for extra in extras for more in wanted(ours.requires, extra)]
-        elif one.name not in found:
-            found.add(one.name)
+        elif name not in found:
+            found.add(name)
             waiting += [more for extra in extras for more in wanted(requires(one.name), extra)]
     return found
 

@@ -98,6 +98,8 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
     facts = email.message_from_bytes(archive.read(metadata))
     assert (facts["License"], facts["License-File"], facts["Requires-Python"]) == ("Apache-2.0", "LICENSE", ">=3.11")
     assert facts.get_all("Provides-Extra") == [
+        "lz4",
+        "zstd",
         "broker",
         "cli",
         "ordered",

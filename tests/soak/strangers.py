@@ -42,6 +42,10 @@ class Crowd:
         self.most_open = 0
         self.seen: dict[str, Seen] = {}
 
+    def local_address(self) -> tuple[str, int] | None:
+        """Where the next connection comes from; None leaves it to the system."""
+        return None
+
     async def attack(self, name: str, attack: Attack) -> None:
         """One connection after the other, for ever."""
         seen = self.seen.setdefault(name, Seen())
@@ -54,7 +58,9 @@ class Crowd:
             await asyncio.sleep(self._random.uniform(0.5, 1.5) * attack.pause_seconds)
 
     async def _connection(self, attack: Attack, seen: Seen) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._ports[attack.server], limit=HELD_BYTES)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self._ports[attack.server], limit=HELD_BYTES, local_addr=self.local_address()
+        )
         seen.rounds += 1
         self._open += 1
         self.most_open = max(self.most_open, self._open)
@@ -86,11 +92,11 @@ class Crowd:
             seen.answered_bytes += len(data)
 
 
-async def run(ports: dict[str, int], large: int, seed: int) -> Crowd:
-    crowd = Crowd(ports, Random(seed))
+async def run(crowd: Crowd, table: dict[str, Attack]) -> None:
+    """Until the process's input ends."""
     tasks = [
         asyncio.create_task(crowd.attack(name, attack))
-        for name, attack in attacks(large).items()
+        for name, attack in table.items()
         for _ in range(attack.connections)
     ]
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
@@ -99,14 +105,14 @@ async def run(ports: dict[str, int], large: int, seed: int) -> Crowd:
     for ended in await asyncio.gather(*tasks, return_exceptions=True):
         if isinstance(ended, Exception):
             raise ended
-    return crowd
 
 
 def main() -> None:
     ports, large, seed = sys.argv[1:]
     raise_descriptor_limit()
     with contextlib.suppress(KeyboardInterrupt):
-        crowd = asyncio.run(run(json.loads(ports), int(large), int(seed)))
+        crowd = Crowd(json.loads(ports), Random(int(seed)))
+        asyncio.run(run(crowd, attacks(int(large))))
         seen = {name: attrs.asdict(one) for name, one in crowd.seen.items()}
         print(json.dumps({"connections": crowd.most_open, "attacks": seen}))
 

@@ -59,6 +59,7 @@ class Wire:
 
     def receive(self) -> list[Event]:
         """Take what the server has written."""
+        self.clock.advance(0)
         data = self.transport.value()
         self.transport.clear()
         events = list(self.client.receive_data(data)) if data else []

@@ -37,6 +37,7 @@ from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingConnectError
+from twisted_mq.routing.name_servers import check_name_server
 
 if TYPE_CHECKING:
     from twisted_mq.client.core.client_options import ClientOptions
@@ -94,10 +95,18 @@ class AdminCalls:
         failures: dict[str, RemotingConnectError] = {}
         for address in self.name_servers:
             try:
-                return await self.invoke(address, code, header)
+                return await self._ask_at(address, code, header)
             except RemotingConnectError as error:
                 failures[address] = error
         raise NoNameServer(self.name_servers, failures) from next(iter(failures.values()), None)
+
+    async def _ask_at(self, name_server: str, code: RequestCode, header: attrs.AttrsInstance | None) -> RemotingCommand:
+        """Raises NotANameServer for another server's answer."""
+        try:
+            return await self.invoke(name_server, code, header)
+        except BrokerError as error:
+            check_name_server(code, error.response_code)
+            raise
 
     async def cluster_info(self) -> ClusterInfo:
         answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)

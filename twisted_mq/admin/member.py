@@ -15,6 +15,7 @@ from twisted_mq.admin.errors import AdminError
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.requirements import Require, require_reached
 from twisted_mq.protocol.bodies import ClusterInfo, TopicRouteData
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -64,17 +65,26 @@ class AdminMember:
         self._client = self._make()
         self._started: AdminCalls | None = None
 
-    def start(self) -> Deferred[None]:
-        """Begin. Raises NameServerUnreachable where an address server is asked and does not answer."""
-        return Deferred.fromCoroutine(self._start())
+    def start(self, *, require: Require | None = None) -> Deferred[None]:
+        """Begin. Raises NameServerUnreachable where an address server is asked and does not answer.
 
-    async def _start(self) -> None:
+        With `require` a name server and a broker have to answer: raises NameServerUnreachable or BrokersUnreachable.
+        """
+        return Deferred.fromCoroutine(self._start(require))
+
+    async def _start(self, require: Require | None) -> None:
         if self._started is not None:
             raise ClientStateError("this Admin is started already")
         client = self._client
         client.check_process()
         if not client.name_servers.addresses:
             await client.name_servers.update()
+        try:
+            await require_reached(client, "", require)
+        except BaseException:
+            self._client = self._make()
+            await client.remoting.close()
+            raise
         options = client.options
         self._started = AdminCalls(
             client=client.remoting,

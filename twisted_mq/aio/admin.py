@@ -16,6 +16,7 @@ from twisted_mq.admin import admin
 from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.mq_client import Member
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,8 +47,8 @@ class Admin(Member):
         super().__init__(None)
         self._core = admin.Admin(self._reactor, namesrv, options=options)
 
-    def _start(self) -> defer.Deferred[None]:
-        return self._core.start()
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
 from twisted.internet import defer
 
@@ -19,6 +19,7 @@ from twisted_mq.aio.mq_client import MQClient
 from twisted_mq.aio.received import MESSAGES_A_TURN
 from twisted_mq.client.consuming import lite_pull_consumer
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions
+from twisted_mq.client.core.argument_checks import Topics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.times import Moment
 from twisted_mq.protocol.bodies import MessageQueue
@@ -43,7 +44,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         namesrv: str | Sequence[str] | None = None,
         *,
         group: str,
-        topics: Mapping[str, str] | None = None,
+        topics: Topics | None = None,
         auto_commit: bool = True,
         options: ConsumerOptions | None = None,
         client: MQClient | None = None,
@@ -55,10 +56,9 @@ class LitePullConsumer(Consumer[MessageExt]):
         """As PushConsumer."""
         super().__init__(client)
         self._core = lite_pull_consumer.LitePullConsumer(
-            self._reactor, group, namesrv, auto_commit=auto_commit, client=self._shared, options=options,
+            self._reactor, group, namesrv, topics=topics, auto_commit=auto_commit, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
-        self._subscribe_to(topics or {})
 
     # messages
 
@@ -74,6 +74,20 @@ class LitePullConsumer(Consumer[MessageExt]):
             await result_of(self._core.wait(deadline - loop.time()), loop)
             messages = self._core.take(max_messages) if self._begun else []
         return messages
+
+    async def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> dict[MessageQueue, list[MessageExt]]:
+        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time, or after `stop`.
+
+        They count as consumed as those of `poll` do. Who is cancelled meanwhile has taken nothing.
+        """
+        loop = self._reactor.check_loop()
+        self._check_begun()
+        deadline = loop.time() + timeout
+        found = self._core.take_many(max_messages)
+        while not found and self._begun and loop.time() < deadline:
+            await result_of(self._core.wait(deadline - loop.time()), loop)
+            found = self._core.take_many(max_messages) if self._begun else {}
+        return found
 
     async def messages(self, timeout: float | None = None) -> AsyncGenerator[MessageExt, None]:
         """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""

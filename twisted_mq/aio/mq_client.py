@@ -12,7 +12,9 @@ from twisted.internet import defer
 from twisted_mq.aio.awaiting import to_its_end
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.client.core import mq_client
+from twisted_mq.client.core.argument_checks import check_class
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.logs import log_to_standard
 
 Result = TypeVar("Result")
@@ -47,24 +49,30 @@ class Member(abc.ABC):
     _finish_seconds = 3.0
 
     def __init__(self, client: MQClient | None) -> None:
+        check_class(client, MQClient, "client")
         self._reactor = client.reactor if client is not None else LoopReactor()
         self._shared = client.core if client is not None else None
         self._begun = False
         log_to_standard()
 
     @abc.abstractmethod
-    def _start(self) -> defer.Deferred[None]:
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
         """Of the core."""
 
     @abc.abstractmethod
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         """Of the core."""
 
-    async def start(self) -> None:
-        """Begin, in the running event loop. A start that fails or is cancelled leaves nothing behind."""
+    async def start(self, *, require: Require | None = None) -> None:
+        """Begin, in the running event loop. A start that fails or is cancelled leaves nothing behind.
+
+        Without `require` a start asks for nothing: servers that are away are looked for until they are back. With "cluster"
+        it raises NameServerUnreachable or BrokersUnreachable where none answers; with "topics" also TopicNotFound for a
+        topic subscribed to. A consumer's start raises SubscriptionConflict with both.
+        """
         self._reactor.enter()
         try:
-            await to_its_end(self._start(), cancel=True)
+            await to_its_end(self._start(require), cancel=True)
         except BaseException:
             self._reactor.leave()
             raise

@@ -12,7 +12,7 @@ async with OrderedConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from twisted.internet import defer
 
@@ -23,7 +23,9 @@ from twisted_mq.aio.push_consumer import in_loop
 from twisted_mq.aio.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.consumer_options import OrderlyListener
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries, one_by_one
+from twisted_mq.client.core.argument_checks import Topics, expressions
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
@@ -62,8 +64,8 @@ class OrderedProducer(Member):
             client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
-    def _start(self) -> defer.Deferred[None]:
-        return self._core.start()
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop(finish_seconds)
@@ -107,7 +109,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         namesrv: str | Sequence[str] | None = None,
         *,
         group: str,
-        topics: Mapping[str, str] | None = None,
+        topics: Topics | None = None,
         listener: OrderlyListener | None = None,
         auto_ack: bool = False,
         coordinator: Given | None = None,
@@ -128,7 +130,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
             self._reactor, group, ORDERED, limit=math.inf, timeout_seconds=core.options.consume_timeout_seconds
         )
         self._received = Received(self._reactor, self._deliveries, auto_ack=auto_ack)
-        for topic, expression in (topics or {}).items():
+        for topic, expression in expressions(topics).items():
             self.subscribe(topic, expression)
         if listener is not None:
             self.listen(listener)
@@ -159,12 +161,12 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         self._check_iterated()
         return self._received.messages(timeout)
 
-    def _start(self) -> defer.Deferred[None]:
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
         if not self._listens:
             core = self._core
             core.options = one_by_one(core.options)
             core.listen(self._deliveries.listener)
-        return self._core.start()
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         stopping = self._core.stop(finish_seconds)

@@ -8,6 +8,7 @@ A send that is cancelled may have been stored all the same.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -16,8 +17,10 @@ from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import deferred_of, result_of
 from twisted_mq.aio.mq_client import Member, MQClient
+from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.producing import producer, transaction_producer
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
 from twisted_mq.client.producing.producer_options import ProducerOptions
@@ -68,8 +71,8 @@ class Producer(Member):
         """What was sent, failed, tried again, and is in flight."""
         return self._core.metrics
 
-    def _start(self) -> defer.Deferred[None]:
-        return self._core.start()
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop(finish_seconds)
@@ -172,6 +175,7 @@ class TransactionProducer(Producer):
         ip: str | None = None,
     ) -> None:
         """As Producer; `check` is a function or an `async def` that gets the message as it is stored."""
+        check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
         Member.__init__(self, client)
         self._core = transaction_producer.TransactionProducer(
             self._reactor, group, namesrv, check=_in_loop(check), client=self._shared, options=options,
@@ -195,6 +199,7 @@ class TransactionProducer(Producer):
 def _in_loop(function: Callable[[MessageT], Decision]) -> Callable[[MessageT], Decision]:
     """The user's function; what it awaits, it awaits as a task of the loop."""
 
+    @functools.wraps(function)
     def decide(message: MessageT) -> Decision:
         decision = function(message)
         return deferred_of(decision) if inspect.isawaitable(decision) else decision

@@ -13,6 +13,7 @@ import attrs
 from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.client.consuming.deliveries import Deliveries, Delivery
+from twisted_mq.client.core.argument_checks import check_most
 from twisted_mq.protocol.messages.message import MessageExt
 
 MESSAGES_A_TURN = 64
@@ -80,6 +81,16 @@ class Received:
                         delivery.acknowledge()
                     else:
                         delivery.refuse()
+
+    async def getmany(self, timeout: float, most: int) -> list[ReceivedMessage]:
+        """Wait for the first; the others are those that are there then. Raises ClientOptionIllegal."""
+        check_most(most)
+        task = asyncio.current_task()
+        first = self._deliveries.take(task) or await self._next(task, timeout)
+        found = [] if first is None else [first]
+        while found and len(found) < most and (more := self._deliveries.take(task)) is not None:
+            found.append(more)
+        return [_received(*_fields(one.message), one) for one in found]
 
     async def _next(self, task: object, timeout: float | None) -> AnyDelivery | None:
         loop = self._reactor.check_loop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ from twisted_mq.client.consuming import consumer
 from twisted_mq.client.consuming.rebalance import QueuesChanged
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG
@@ -62,10 +63,6 @@ class Consumer(Iterates[MessageT]):
     """One member of a consumer group."""
 
     _core: consumer.Consumer
-
-    def _subscribe_to(self, topics: Mapping[str, str]) -> None:
-        for topic, expression in topics.items():
-            self._core.subscribe(topic, expression)
 
     def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
         """Consume a topic: all of it, or tags as "A || B", or by another expression type the brokers know.
@@ -116,8 +113,8 @@ class Consumer(Iterates[MessageT]):
         """Messages that wait to be consumed, by queue of ours, as its last pull had it; without one it is left out."""
         return self._do(self._core.lag)
 
-    def _start(self) -> defer.Deferred[None]:
-        return self._core.start()
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop(finish_seconds)

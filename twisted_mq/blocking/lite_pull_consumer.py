@@ -8,7 +8,7 @@ with LitePullConsumer("127.0.0.1:9876", group="report", topics={"Orders": "*"}) 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from twisted.internet import defer
 
@@ -17,6 +17,7 @@ from twisted_mq.blocking.mq_client import MQClient
 from twisted_mq.client.consuming import lite_pull_consumer
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
+from twisted_mq.client.core.argument_checks import Topics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.times import Moment
@@ -42,7 +43,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         namesrv: str | Sequence[str] | None = None,
         *,
         group: str,
-        topics: Mapping[str, str] | None = None,
+        topics: Topics | None = None,
         auto_commit: bool = True,
         options: ConsumerOptions | None = None,
         client: MQClient | None = None,
@@ -54,10 +55,9 @@ class LitePullConsumer(Consumer[MessageExt]):
         """As PushConsumer."""
         super().__init__(client)
         self._core = lite_pull_consumer.LitePullConsumer(
-            self._reactor, group, namesrv, auto_commit=auto_commit, client=self._shared, options=options,
+            self._reactor, group, namesrv, topics=topics, auto_commit=auto_commit, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
-        self._subscribe_to(topics or {})
 
     # messages
 
@@ -66,6 +66,13 @@ class LitePullConsumer(Consumer[MessageExt]):
         after `stop`. One poll waits at a time.
         """
         return self._call(lambda: self._core.poll(timeout, max_messages))
+
+    def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> dict[MessageQueue, list[MessageExt]]:
+        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time, or after `stop`.
+
+        They count as consumed as those of `poll` do.
+        """
+        return self._call(lambda: self._core.getmany(timeout, max_messages))
 
     def messages(self, timeout: float | None = None) -> Iterator[MessageExt]:
         """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""

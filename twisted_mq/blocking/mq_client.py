@@ -17,8 +17,10 @@ from twisted_mq.blocking.loop_thread import LoopThread
 from twisted_mq.blocking.thread_reactor import ThreadReactor
 from twisted_mq.client.consuming.deliveries import Act
 from twisted_mq.client.core import mq_client
+from twisted_mq.client.core.argument_checks import check_class
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.logs import log_to_standard
 
 Result = TypeVar("Result")
@@ -58,6 +60,7 @@ class Member(abc.ABC):
     """Whether messages go to a listener."""
 
     def __init__(self, client: MQClient | None) -> None:
+        check_class(client, MQClient, "client")
         self._reactor = client.reactor if client is not None else ThreadReactor()
         self._shared = client.core if client is not None else None
         self._thread: LoopThread | None = None
@@ -65,29 +68,34 @@ class Member(abc.ABC):
         log_to_standard()
 
     @abc.abstractmethod
-    def _start(self) -> defer.Deferred[None]:
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
         """Of the core, in the loop."""
 
     @abc.abstractmethod
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         """Of the core, in the loop."""
 
-    def start(self, timeout: float | None = None) -> None:
-        """Begin. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind."""
+    def start(self, timeout: float | None = None, *, require: Require | None = None) -> None:
+        """Begin. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind.
+
+        Without `require` a start asks for nothing: servers that are away are looked for until they are back. With "cluster"
+        it raises NameServerUnreachable or BrokersUnreachable where none answers; with "topics" also TopicNotFound for a
+        topic subscribed to. A consumer's start raises SubscriptionConflict with both.
+        """
         with self._life:
             thread = background().enter(self)
             try:
                 call: Call[None] = Call(thread)
-                call.begin(lambda: self._enter(thread))
+                call.begin(lambda: self._enter(thread, require))
                 call.wait(timeout)
             except BaseException:
                 background().leave(self)
                 raise
             self._thread = thread
 
-    def _enter(self, thread: LoopThread) -> defer.Deferred[None]:
+    def _enter(self, thread: LoopThread, require: Require | None) -> defer.Deferred[None]:
         self._reactor.enter_in(thread)
-        return self._start().addErrback(self._not_started)
+        return self._start(require).addErrback(self._not_started)
 
     def _not_started(self, reason: Failure) -> Failure:
         self._reactor.leave()

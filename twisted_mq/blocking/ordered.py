@@ -12,7 +12,7 @@ with OrderedConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from twisted.internet import defer
@@ -24,7 +24,9 @@ from twisted_mq.blocking.push_consumer import OrderlyListener
 from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries, one_by_one
 from twisted_mq.client.consuming.listener_threads import ListenerThreads
+from twisted_mq.client.core.argument_checks import Topics, expressions
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
@@ -72,8 +74,8 @@ class OrderedProducer(Member):
             client_options=client_options, instance_name=instance_name, ip=ip,
         )  # fmt: skip
 
-    def _start(self) -> defer.Deferred[None]:
-        return self._core.start()
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop(finish_seconds)
@@ -117,7 +119,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         namesrv: str | Sequence[str] | None = None,
         *,
         group: str,
-        topics: Mapping[str, str] | None = None,
+        topics: Topics | None = None,
         listener: OrderlyListener | None = None,
         auto_ack: bool = False,
         coordinator: Given | None = None,
@@ -139,7 +141,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         )
         self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
         self._threads = ListenerThreads(self._reactor, LISTENER_THREADS, f"listener of {group}")
-        for topic, expression in (topics or {}).items():
+        for topic, expression in expressions(topics).items():
             self.subscribe(topic, expression)
         if listener is not None:
             self.listen(listener)
@@ -182,12 +184,12 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         self._check_iterated()
         return self._received.messages(timeout)
 
-    def _start(self) -> defer.Deferred[None]:
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
         if not self.listens:
             core = self._core
             core.options = one_by_one(core.options)
             core.listen(self._deliveries.listener)
-        return self._core.start()
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         stopping = self._core.stop(finish_seconds)

@@ -8,6 +8,7 @@ with Producer("127.0.0.1:9876", group="orders") as producer:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
@@ -17,8 +18,10 @@ from twisted.internet import defer
 from twisted_mq.blocking.calls import Call
 from twisted_mq.blocking.mq_client import Member, MQClient
 from twisted_mq.blocking.pending import Pending, Window
+from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.producing import producer, transaction_producer
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
 from twisted_mq.client.producing.producer_options import ProducerOptions
@@ -70,8 +73,8 @@ class Producer(Member):
         """What was sent, failed, tried again, and is in flight."""
         return self._core.metrics
 
-    def _start(self) -> defer.Deferred[None]:
-        return self._core.start()
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
+        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop(finish_seconds)
@@ -187,10 +190,11 @@ class TransactionProducer(Producer):
         ip: str | None = None,
     ) -> None:
         """As Producer; `check` gets the message as it is stored, in a thread of the pool."""
+        check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
         Member.__init__(self, client)
         in_thread = threads_of(self._reactor)
         self._core = transaction_producer.TransactionProducer(
-            self._reactor, group, namesrv, check=lambda message: in_thread(check, message),
+            self._reactor, group, namesrv, check=functools.wraps(check)(lambda message: in_thread(check, message)),
             client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
@@ -210,6 +214,7 @@ class TransactionProducer(Producer):
         """
         call: Call[TransactionResult] = self._new_call()
 
+        @functools.wraps(execute)
         def in_this_thread(message: SentT) -> defer.Deferred[TransactionState]:
             return call.in_caller(lambda: execute(message))
 

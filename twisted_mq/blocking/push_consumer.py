@@ -7,7 +7,7 @@ with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import attrs
@@ -25,7 +25,9 @@ from twisted_mq.client.consuming.consumer_options import (
     ConsumeStatus,
 )
 from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries, one_by_one
+from twisted_mq.client.core.argument_checks import Topics
 from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
@@ -53,7 +55,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         namesrv: str | Sequence[str] | None = None,
         *,
         group: str,
-        topics: Mapping[str, str] | None = None,
+        topics: Topics | None = None,
         listener: Listener | None = None,
         orderly: bool = False,
         auto_ack: bool = False,
@@ -64,14 +66,14 @@ class PushConsumer(Consumer[ReceivedMessage]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """`topics` has an expression for each topic, as `subscribe`: "*" or tags as "A || B".
+        """`topics` has an expression for each topic, as `subscribe`: {"Orders": "paid || sent"}; ["Orders"] for all messages.
 
         Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
-        Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+        Raises ClientOptionIllegal for an argument that cannot work; nothing is connected before `start`.
         """
         super().__init__(client)
         self._core = core = push_consumer.PushConsumer(
-            self._reactor, group, namesrv, client=self._shared, options=options,
+            self._reactor, group, namesrv, topics=topics, client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
         )  # fmt: skip
         self.listens = False
@@ -81,7 +83,6 @@ class PushConsumer(Consumer[ReceivedMessage]):
             timeout_seconds=core.options.consume_timeout_seconds, is_ours=core.consumes,
         )  # fmt: skip
         self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
-        self._subscribe_to(topics or {})
         if listener is not None:
             self.listen(listener)
 
@@ -109,14 +110,22 @@ class PushConsumer(Consumer[ReceivedMessage]):
         self._check_iterated()
         return self._received.messages(timeout)
 
-    def _start(self) -> defer.Deferred[None]:
+    def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> list[ReceivedMessage]:
+        """The messages that are there, at most so many; waits for the first one. Empty where none came in time.
+
+        Each is settled by itself: `message.ack()`. `concurrency` limits how many are open.
+        """
+        self._check_iterated()
+        return self._received.getmany(timeout, max_messages)
+
+    def _start(self, require: Require | None) -> defer.Deferred[None]:
         core = self._core
         core.options = attrs.evolve(core.options, blocking_listener=self.listens)
         if not self.listens:
             core.options = one_by_one(core.options)
             listen = core.listen_orderly if self._orderly else core.listen
             listen(self._deliveries.listener)
-        return super()._start()
+        return super()._start(require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         if self._failed:

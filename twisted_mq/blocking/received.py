@@ -13,6 +13,7 @@ from twisted.internet import defer
 
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.client.consuming.deliveries import Act, Deliveries, Delivery
+from twisted_mq.client.core.argument_checks import check_most
 from twisted_mq.protocol.messages.message import MessageExt
 
 Result = TypeVar("Result")
@@ -97,6 +98,18 @@ class Received:
                         message.ack()
                     else:
                         message.retry()
+
+    def getmany(self, timeout: float, most: int) -> list[ReceivedMessage]:
+        """Wait for the first; the others are those that are there then. Raises ClientOptionIllegal."""
+        check_most(most)
+        background, thread = self._background, threading.current_thread()
+        first = self._deliveries.take(thread, background._act())
+        if first is None:
+            first = background._call(functools.partial(self._begin_next, thread, timeout))
+        found = [] if first is None else [first]
+        while found and len(found) < most and (more := self._deliveries.take(thread, background._act())) is not None:
+            found.append(more)
+        return [_received(*_fields(one.message), one, background) for one in found]
 
     def _begin_next(self, thread: threading.Thread, timeout: float | None) -> defer.Deferred[AnyDelivery | None]:
         return defer.Deferred.fromCoroutine(self._next(thread, timeout))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.extras import require
 from twisted_mq.storage.files.replace_file import replace_file
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def read_properties(path: str) -> list[Entry]:
 
 
 def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
-    """The entries of a file's bytes. Raises ConfigError with the line."""
+    """The entries of a file's bytes. Raises ConfigError with the line, MissingExtra."""
+    require("a properties file", "broker", "javaproperties")
     import javaproperties
 
     entries = []
@@ -59,6 +61,14 @@ def parse_request(data: bytes) -> list[Entry]:
             f"{len(data)} bytes in {lines} lines: at most {MOST_REQUEST_BYTES} in {MOST_REQUEST_LINES} are allowed"
         )
     return parse_properties(data)
+
+
+def property_table(data: bytes) -> dict[str, str]:
+    """Return the settings in a broker's answer, as Java writes them. Raises MissingExtra."""
+    require("settings of a server", "cli", "javaproperties")
+    import javaproperties
+
+    return javaproperties.loads(data.decode("utf-8", "replace"))
 
 
 def update_properties(path: str, changes: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.metrics_options import LogFormat
 from twisted_mq.config.startup import Daemon
-from twisted_mq.extras import MissingExtra
+from twisted_mq.extras import MissingExtra, require
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.remoting.listen import PortError
 
@@ -25,6 +25,10 @@ class Options(DaemonOptions[NamesrvOptions]):
         ["port", None, None, "port to listen on (listenPort, 9876)"],
         ["bind", None, None, "address to listen on (bindAddress, 0.0.0.0)"],
     ]
+
+    def postOptions(self) -> None:
+        require("the name server", "broker", "javaproperties", "sortedcontainers")
+        super().postOptions()
 
     def overrides(self) -> dict[str, str]:
         """Remote updates go to the file given, as with Apache."""

@@ -37,7 +37,7 @@ class Authentication:
         """Return the user who signed the call; None if users are not authenticated. Raises ProxyError, RocketMQError."""
         if self.secret_of is None:
             return None
-        header = call.metadata.get(AUTHORIZATION, "")
+        header = call.metadata.get(AUTHORIZATION)
         match = _HEADER.fullmatch(header)
         if match is None:
             raise _refused("metadata authorization is missing, or no signature of a RocketMQ client")
@@ -46,7 +46,7 @@ class Authentication:
         secret = await found if isinstance(found, defer.Deferred) else found
         if secret is None:
             raise _refused(f"user {access_key!r} is not known")
-        signed = hmac.digest(secret.encode(), call.metadata.get(DATE_TIME, "").encode(), "sha1").hex()
+        signed = hmac.digest(secret.encode(), call.metadata.get(DATE_TIME).encode(), "sha1").hex()
         if not hmac.compare_digest(signed, signature.lower()):
             raise _refused("check signature failed.")
         return access_key

@@ -106,7 +106,7 @@ class Clients:
         return [one for one in self._known.values() if one.telemetry is not None and topic in one.groups[0]]
 
     def _make(self, client_id: str, call: Call, user: str | None) -> GrpcClient:
-        name = call.metadata.get("x-mq-language", "")
+        name = call.metadata.get("x-mq-language")
         name = LANGUAGES.get(name, name)
         return GrpcClient(
             client_id,
@@ -130,7 +130,9 @@ class Clients:
 
 def client_id_of(call: Call) -> str:
     """Return the client id of a call. Raises ProxyError if the call has none."""
-    client_id = call.metadata.get("x-mq-client-id", "")
+    client_id = call.metadata.get("x-mq-client-id")
     if not client_id.strip():
         raise ProxyError("CLIENT_ID_REQUIRED", "metadata x-mq-client-id is needed")
+    if not client_id.isprintable():
+        raise ProxyError("BAD_REQUEST", f"metadata x-mq-client-id {client_id!r} has characters that are not allowed")
     return client_id

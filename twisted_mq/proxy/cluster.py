@@ -26,11 +26,11 @@ from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.fresh import Fresh
 from twisted_mq.proxy.registrations import groups_of
+from twisted_mq.proxy.requests import make_request
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.proxy.users import Signatures
 from twisted_mq.remoting.backoff import Backoff
@@ -103,7 +103,7 @@ class ClusterBrokers:
 
     async def _message_type(self, topic: str) -> str:
         header = GetTopicConfigRequestHeader(topic=topic, lo=True)
-        request = RemotingCommand.request(RequestCode.GET_TOPIC_CONFIG, encode_header(header))
+        request = make_request(RequestCode.GET_TOPIC_CONFIG, header)
         answer = await self._ask_one(topic, request)
         if answer.code != ResponseCode.SUCCESS:
             return "NORMAL"
@@ -117,7 +117,7 @@ class ClusterBrokers:
 
     async def _group(self, group: str, topic: str) -> SubscriptionGroupConfig | None:
         header = GetSubscriptionGroupConfigRequestHeader(group=group)
-        request = RemotingCommand.request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, encode_header(header))
+        request = make_request(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, header)
         answer = await self._ask_one(topic, request)
         if answer.code != ResponseCode.SUCCESS or not answer.body:
             return None

@@ -24,11 +24,11 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import UnregisterClientRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
-from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.registrations import consumer_data, groups_of
+from twisted_mq.proxy.requests import make_request, succeeded
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.channel import Processor, Ready
 
@@ -117,7 +117,7 @@ class LocalBrokers:
         )
         client.groups = producers, consumers
         command = RemotingCommand.request(RequestCode.HEART_BEAT, None, encode_body(data))
-        return self.ask(client, self._broker.broker_name, command).addCallback(_succeeded)
+        return self.ask(client, self._broker.broker_name, command).addCallback(succeeded)
 
     def unregister(self, client: GrpcClient) -> None:
         producers, consumers = client.groups
@@ -126,7 +126,7 @@ class LocalBrokers:
             *(UnregisterClientRequestHeader(client_id=client.client_id, producer_group=one) for one in producers),
             *(UnregisterClientRequestHeader(client_id=client.client_id, consumer_group=one) for one in consumers),
         ):
-            command = RemotingCommand.request(RequestCode.UNREGISTER_CLIENT, encode_header(header))
+            command = make_request(RequestCode.UNREGISTER_CLIENT, header)
             self.ask(client, self._broker.broker_name, command).addErrback(lambda _: None)
 
 
@@ -146,8 +146,3 @@ def _as_command(answer: Ready) -> RemotingCommand:
     if answer is None:
         raise defer.CancelledError
     return FrameDecoder().receive_data(bytes(answer))[0]
-
-
-def _succeeded(answer: RemotingCommand) -> None:
-    if answer.code != ResponseCode.SUCCESS:
-        raise BrokerError(answer.code, answer.remark or "")

@@ -12,7 +12,7 @@ from twisted.internet import defer
 from twisted_mq.client.core.pop_result import PopStatus, pop_result
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import BrokerError, ProtocolError
+from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
@@ -32,7 +32,7 @@ from twisted_mq.protocol.messages.subscription import (
 from twisted_mq.protocol.names.pop_receipt import Receipt, offset_count_key, parse_order_counts
 from twisted_mq.protocol.text.properties import PROPERTY_POP_CK, PROPERTY_TAGS
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.checks import check_changed_invisible, check_received_invisible, checked_group, checked_topic
 from twisted_mq.proxy.client import GrpcClient
@@ -50,6 +50,7 @@ from twisted_mq.proxy.messages import (
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import readable
 from twisted_mq.proxy.renewal import Renewal
+from twisted_mq.proxy.requests import make_request, succeeded
 from twisted_mq.proxy.settings import max_attempts
 from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
 from twisted_mq.proxy.times import milliseconds, timestamp
@@ -111,7 +112,7 @@ class Receiving:
             order=order,
             attempt_id=request.attempt_id or None,
         )
-        command = RemotingCommand.request(RequestCode.POP_MESSAGE, encode_header(header))
+        command = make_request(RequestCode.POP_MESSAGE, header)
 
         def too_late(answer: RemotingCommand) -> None:
             self._give_back(client, topic, group, self._received(answer, topic, broker_name, order))
@@ -255,8 +256,8 @@ class Receiving:
             extra_info=receipt.encode(),
             offset=receipt.queue_offset,
         )
-        command = RemotingCommand.request(RequestCode.ACK_MESSAGE, encode_header(header))
-        _succeeded(await self._brokers.ask(client, await self._known(topic, receipt.broker_name), command))
+        command = make_request(RequestCode.ACK_MESSAGE, header)
+        succeeded(await self._brokers.ask(client, await self._known(topic, receipt.broker_name), command))
 
     async def _known(self, topic: str, broker_name: str) -> str:
         """Return the broker that a handle names. Raises ProxyError if the topic does not have that broker."""
@@ -287,9 +288,9 @@ class Receiving:
             offset=receipt.queue_offset,
             invisible_time=ms,
         )
-        command = RemotingCommand.request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, encode_header(header))
+        command = make_request(RequestCode.CHANGE_MESSAGE_INVISIBLETIME, header)
         answer = await self._brokers.ask(client, await self._known(topic, receipt.broker_name), command)
-        _succeeded(answer)
+        succeeded(answer)
         changed = decode_header(ChangeInvisibleTimeResponseHeader, answer)
         return handle.renewed(changed.pop_time, changed.invisible_time, changed.revive_qid)
 
@@ -316,12 +317,7 @@ class Receiving:
             origin_topic=handle.topic(topic, group),
             max_reconsume_times=0,
         )
-        command = RemotingCommand.request(RequestCode.CONSUMER_SEND_MSG_BACK, encode_header(header))
+        command = make_request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
         broker_name = await self._known(topic, handle.receipt.broker_name)
-        _succeeded(await self._brokers.ask(client, broker_name, command))
+        succeeded(await self._brokers.ask(client, broker_name, command))
         await self._ack(client, topic, group, handle)
-
-
-def _succeeded(answer: RemotingCommand) -> None:
-    if answer.code != ResponseCode.SUCCESS:
-        raise BrokerError(answer.code, answer.remark or "")

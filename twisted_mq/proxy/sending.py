@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RocketMQError
 from twisted_mq.protocol.flags import MessageSysFlag
@@ -23,7 +24,7 @@ from twisted_mq.protocol.names.recall_handle import RecallHandle
 from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_SHARDING_KEY, encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
+from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.proxy.brokers import Brokers
 from twisted_mq.proxy.checks import check_message, checked_topic
 from twisted_mq.proxy.client import GrpcClient
@@ -39,6 +40,7 @@ from twisted_mq.proxy.messages import (
 from twisted_mq.proxy.options import ProxyOptions
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import MIXED, consistent_hash, writable
+from twisted_mq.proxy.requests import make_request, succeeded
 from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
 
 STORED = {
@@ -55,6 +57,8 @@ RESOLUTIONS = {
 SERVER_CHECK = TransactionSource.Value("SOURCE_SERVER_CHECK")
 DEFAULT_QUEUES = 4
 MOST_TRANSACTIONS = 100_000
+MOST_ROUTES = 10_000
+"""The limit of topics whose queues are kept, beside their routes."""
 
 
 @attrs.frozen
@@ -68,19 +72,28 @@ class TransactionPlace:
 
 
 class Transactions:
-    """The places of open transactions, each kept for transactionDataExpireMillis. Past the limit, the oldest is forgotten."""
+    """The places of open transactions, each kept for transactionDataExpireMillis. Past the limit, the oldest is forgotten.
+
+    A place belongs to the client that sent the half message, and to one that was asked about it.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._places: OrderedDict[tuple[str, str], TransactionPlace] = OrderedDict()
+        self._places: OrderedDict[tuple[str, str, str], TransactionPlace] = OrderedDict()
 
     def remember(
-        self, topic: str, transaction_id: str, broker_name: str, queue_offset: int, physical_offset: int
+        self,
+        client_id: str,
+        topic: str,
+        transaction_id: str,
+        broker_name: str,
+        queue_offset: int,
+        physical_offset: int,
     ) -> None:
         """Remember the place of a half message that was stored, or that its producer is being asked about."""
         now = self._parts.clock.seconds()
         until = now + self._parts.options.transaction_data_expire_millis / 1000
-        key = topic, transaction_id
+        key = client_id, topic, transaction_id
         self._places.pop(key, None)
         self._places[key] = TransactionPlace(broker_name, queue_offset, physical_offset, until)
         while self._places:
@@ -89,9 +102,13 @@ class Transactions:
                 break
             del self._places[oldest]
 
-    def take(self, topic: str, transaction_id: str) -> TransactionPlace:
-        """Remove and return a transaction's place. Raises ProxyError if the transaction is unknown or expired."""
-        place = self._places.pop((topic, transaction_id), None)
+    def forget(self, client_id: str, topic: str, transaction_id: str) -> None:
+        """The transaction is ended."""
+        self._places.pop((client_id, topic, transaction_id), None)
+
+    def find(self, client_id: str, topic: str, transaction_id: str) -> TransactionPlace:
+        """Return the place of a client's transaction. Raises ProxyError if it is unknown or expired."""
+        place = self._places.get((client_id, topic, transaction_id))
         if place is None or place.known_until < self._parts.clock.seconds():
             raise ProxyError(
                 "INTERNAL_SERVER_ERROR", f"transaction {transaction_id} of topic {topic} is not known here, or no more"
@@ -107,6 +124,7 @@ class Sending:
         self._brokers: Brokers = parts.brokers
         self._options: ProxyOptions = parts.options
         self._turn = itertools.count()
+        self._queues: dict[str, tuple[TopicRouteData, list[tuple[str, int]]]] = {}
         self.transactions = Transactions(parts)
 
     async def send(self, client: GrpcClient, request: Any) -> Any:
@@ -124,15 +142,24 @@ class Sending:
         sent = [outgoing(one, topic, host, now_ms, parts.max_body_bytes) for one in messages]
         if self._options.enable_topic_message_type_check:
             await self._check_type(topic, sent)
-        queues = writable(await self._brokers.route(topic))
+        queues = self._writable(topic, await self._brokers.route(topic))
         if not queues:
             raise ProxyError("FORBIDDEN", f"topic {topic} has no writable queue")
         if len(sent) > 1:
             return await self._send_batch(client, topic, queues, sent)
         broker_name, queue_id = self._queue(queues, sent[0])
         answer = await self._put(client, topic, broker_name, queue_id, sent[0])
-        entry = self._entry(topic, broker_name, sent[0], answer)
+        entry = self._entry(client, topic, broker_name, sent[0], answer)
         return SendMessageResponse(status=entry.status, entries=[entry])
+
+    def _writable(self, topic: str, route: TopicRouteData) -> list[tuple[str, int]]:
+        """Return the queues of a topic that take messages, as long as its route is the same."""
+        known = self._queues.get(topic)
+        if known is None or known[0] is not route:
+            if len(self._queues) >= MOST_ROUTES:
+                self._queues.clear()
+            known = self._queues[topic] = route, writable(route)
+        return known[1]
 
     async def _check_type(self, topic: str, sent: list[Outgoing]) -> None:
         wanted = await self._brokers.message_type(topic)
@@ -170,7 +197,7 @@ class Sending:
             batch=False,
             broker_name=broker_name,
         )
-        command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, encode_header(header), sent.body)
+        command = make_request(RequestCode.SEND_MESSAGE_V2, header, sent.body)
         return await self._brokers.ask(client, broker_name, command)
 
     async def _send_batch(
@@ -185,19 +212,19 @@ class Sending:
         for one in sent:
             try:
                 answer = await self._put(client, topic, broker_name, queue_id, one)
-                entries.append(self._entry(topic, broker_name, one, answer))
+                entries.append(self._entry(client, topic, broker_name, one, answer))
             except RocketMQError as error:
                 entries.append(SendResultEntry(status=status_of(error)))
         common = common_status(entry.status for entry in entries)
         return SendMessageResponse(status=common, entries=entries)
 
-    def _entry(self, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:
+    def _entry(self, client: GrpcClient, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:
         name = STORED.get(ResponseCode(answer.code)) if answer.code in _STORED_CODES else None
         if name is None:
             raise BrokerError(answer.code, answer.remark or "")
         if name != "OK":
             return SendResultEntry(status=status(name, answer.remark or ""))
-        header = decode_header(SendMessageResponseHeader, answer)
+        header = _answered(answer)
         entry = SendResultEntry(
             status=ok(),
             message_id=sent.properties["UNIQ_KEY"],
@@ -208,7 +235,9 @@ class Sending:
         if sent.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE:
             entry.transaction_id = entry.transaction_id or entry.message_id
             _, _, physical_offset = decode_offset_message_id(header.msg_id)
-            self.transactions.remember(topic, entry.transaction_id, broker_name, header.queue_offset, physical_offset)
+            self.transactions.remember(
+                client.client_id, topic, entry.transaction_id, broker_name, header.queue_offset, physical_offset
+            )
         return entry
 
     async def end_transaction(self, client: GrpcClient, request: Any) -> Any:
@@ -216,7 +245,7 @@ class Sending:
         topic, transaction_id = checked_topic(request.topic), request.transaction_id
         if not transaction_id.strip():
             raise ProxyError("INVALID_TRANSACTION_ID", "transaction_id is blank")
-        place = self.transactions.take(topic, transaction_id)
+        place = self.transactions.find(client.client_id, topic, transaction_id)
         header = EndTransactionRequestHeader(
             topic=topic,
             producer_group=topic,
@@ -227,10 +256,10 @@ class Sending:
             msg_id=request.message_id,
             transaction_id=transaction_id,
         )
-        command = RemotingCommand.request(RequestCode.END_TRANSACTION, encode_header(header))
+        command = make_request(RequestCode.END_TRANSACTION, header)
         answer = await self._brokers.ask(client, place.broker_name, command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise BrokerError(answer.code, answer.remark or "")
+        succeeded(answer)
+        self.transactions.forget(client.client_id, topic, transaction_id)
         return EndTransactionResponse(status=ok())
 
     async def recall(self, client: GrpcClient, request: Any) -> Any:
@@ -251,11 +280,11 @@ class Sending:
                 "BAD_REQUEST", f"recall_handle names broker {handle.broker_name}, which topic {topic} has not"
             )
         header = RecallMessageRequestHeader(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
-        command = RemotingCommand.request(RequestCode.RECALL_MESSAGE, encode_header(header))
+        command = make_request(RequestCode.RECALL_MESSAGE, header)
         answer = await self._brokers.ask(client, handle.broker_name, command)
-        if answer.code != ResponseCode.SUCCESS:
-            raise BrokerError(answer.code, answer.remark or "")
+        succeeded(answer)
         return RecallMessageResponse(status=ok(), message_id=decode_header(RecallMessageResponseHeader, answer).msg_id)
 
 
+_answered = fast_header(SendMessageResponseHeader)
 _STORED_CODES = frozenset(int(code) for code in STORED)

@@ -134,6 +134,7 @@ class Telemetry:
         made = handed_out(message, message.topic, None)
         transaction_id = header.transaction_id or made.system_properties.message_id
         self._transactions.remember(
+            client.client_id,
             message.topic,
             transaction_id,
             header.bname or "",

@@ -16,9 +16,9 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetUserRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, Credentials, sign
 from twisted_mq.proxy.fresh import Fresh
+from twisted_mq.proxy.requests import make_request
 
 DISABLED = "disable"
 MOST_CHARACTERS = 256
@@ -46,7 +46,7 @@ class Signatures:
 
     async def _secret_of(self, name: str) -> str | None:
         header = GetUserRequestHeader(username=name)
-        answer = await self.ask(RemotingCommand.request(RequestCode.AUTH_GET_USER, encode_header(header)))
+        answer = await self.ask(make_request(RequestCode.AUTH_GET_USER, header))
         if answer.code != ResponseCode.SUCCESS:
             raise BrokerError(answer.code, answer.remark or "")
         if not answer.body:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from twisted_mq.logs import Logger
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BodyError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient, split_address
@@ -19,19 +20,35 @@ Answer = TypeVar("Answer")
 ENVIRONMENT = "NAMESRV_ADDR"
 """The environment variable that stands in for a namesrv argument, as for Apache's clients."""
 
+_EXAMPLE = "write host:port, as 127.0.0.1:9876"
+_ALL_KNOW = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO})
+"""Requests that every name server knows, and no broker."""
+
 
 def parse_addresses(namesrv: str | Sequence[str], source: str = "namesrv") -> tuple[str, ...]:
     """Addresses of "a:9876;b:9876" (also with commas) or of a sequence. Raises ClientOptionIllegal that names `source`."""
+    if not isinstance(namesrv, str | Sequence) or not all(isinstance(one, str) for one in namesrv):
+        raise ClientOptionIllegal(f"{source}: {namesrv!r} is no text and no list of texts; {_EXAMPLE}")
     parts = re.split("[;,]", namesrv) if isinstance(namesrv, str) else list(namesrv)
     addresses = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not addresses:
         raise ClientOptionIllegal(f"{source} {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876")
     for address in addresses:
+        scheme, separated, rest = address.partition("://")
+        if separated:
+            raise ClientOptionIllegal(
+                f"{source} {namesrv!r}: name servers are not reached by {scheme}; write {rest.split('/')[0]!r}, the host "
+                "and port of a name server"
+            )
         try:
             split_address(address)
         except RemotingConnectError as error:
-            raise ClientOptionIllegal(f"{source} {namesrv!r}: {error}") from error
+            raise ClientOptionIllegal(f"{source} {namesrv!r}: {error}{_hint(address)}") from error
     return addresses
+
+
+def _hint(address: str) -> str:
+    return f"; write {address.rstrip(':')}:9876, with the port" if re.fullmatch(r"[\w.-]+:?", address) else ""
 
 
 def given_addresses(
@@ -50,6 +67,19 @@ def given_addresses(
     raise ClientOptionIllegal(
         f"namesrv {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876, or set {ENVIRONMENT}"
     )
+
+
+class NotANameServer(RemotingConnectError):
+    """Another server answers at the address of a name server."""
+
+
+def check_name_server(asked: int, answered: int) -> None:
+    """Raises NotANameServer where a server does not know a request that each name server knows."""
+    if answered == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and asked in _ALL_KNOW:
+        raise NotANameServer(
+            "a server answers that is no name server, perhaps a broker (port 10911); write the address of the name "
+            "server, whose usual port is 9876"
+        )
 
 
 class NameServers:
@@ -89,14 +119,16 @@ class NameServers:
         for _ in addresses:
             address = addresses[self._turn % len(addresses)]
             try:
-                answer = read(await self._remoting.invoke(address, request, self._timeout_seconds))
+                answer = await self._remoting.invoke(address, request, self._timeout_seconds)
+                check_name_server(request.code, answer.code)
+                found = read(answer)
             except (RemotingError, BodyError) as error:
                 failures[address] = str(error)
                 self._note(address, error)
                 self._turn += 1
             else:
                 self._silent.discard(address)
-                return answer
+                return found
         raise NameServerUnreachable(failures)
 
     def _note(self, address: str, error: Exception) -> None:

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.grpc.calls import Call
-from twisted_mq.proxy.grpc.metadata import CallHead
+from twisted_mq.proxy.grpc.metadata import CallHead, Metadata
 from twisted_mq.proxy.options import ProxyOptions
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.presence import AWAY_SECONDS, SCAN_SECONDS, Presence
@@ -39,7 +39,7 @@ class PresenceTests(SynchronousTestCase):
 
     def stream(self) -> Call:
         """Open a Telemetry stream of the client."""
-        head = CallHead("/Telemetry", None, "identity", {})
+        head = CallHead("/Telemetry", None, "identity", Metadata())
         call = Call(1, head, self.client.remote_address, self.clock, None, Streams())  # type: ignore[arg-type]
         self.presence.opened(self.client, call)
         return call

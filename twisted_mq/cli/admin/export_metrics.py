@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import javaproperties
-
 from twisted_mq.admin.groups import consumer_connection
 from twisted_mq.admin.statistics import Counted, stats_of
 from twisted_mq.cli.admin.calls import AdminContext, broker_names, cluster_of_line
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.exports import show_written, user_groups, user_topics
 from twisted_mq.cli.admin.java_format import parse_number
+from twisted_mq.config.properties import property_table
 from twisted_mq.protocol.bodies import SubscriptionGroupWrapper
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import ProtocolError
@@ -43,7 +42,7 @@ async def export_metrics(admin: AdminContext, line: CommandLine) -> None:
 async def _of_broker(admin: AdminContext, address: str) -> dict[str, Any]:
     figures = await admin.broker_runtime(address)
     body = (await admin.invoke(address, RequestCode.GET_BROKER_CONFIG)).body
-    settings = javaproperties.loads(body.decode("utf-8", "replace"))
+    settings = property_table(body)
     groups = await user_groups(admin, address)
     return {
         "runtimeEnv": {

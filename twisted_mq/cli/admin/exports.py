@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import attrs
-import javaproperties
 
 from twisted_mq.cli.admin.calls import AdminContext, all_addresses, cluster_of_line, master_addresses
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import write_file
+from twisted_mq.config.properties import property_table
 from twisted_mq.protocol.bodies import (
     SubscriptionGroupConfig,
     SubscriptionGroupWrapper,
@@ -60,7 +60,7 @@ async def export_configs(admin: AdminContext, line: CommandLine) -> None:
     configs = {}
     for address in masters:
         body = (await admin.invoke(address, RequestCode.GET_BROKER_CONFIG)).body
-        settings = javaproperties.loads(body.decode("utf-8", "replace"))
+        settings = property_table(body)
         configs[settings["brokerName"]] = {key: settings[key] for key in CONFIG_KEYS if key in settings}
     scale = {
         "namesrvSize": len(admin.name_servers),

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import javaproperties
-
 from twisted_mq.cli.admin.calls import AdminContext, all_addresses, broker_names, chosen_masters, cluster_of_line
 from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.config.properties import property_table
 from twisted_mq.protocol.bodies import ClusterInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import ProtocolError
@@ -30,8 +29,7 @@ BAR = "=" * 12
 
 async def _settings(admin: AdminContext, address: str, code: RequestCode) -> dict[str, str]:
     """A server's settings by key, sorted; Apache's order is that of a hash table."""
-    text = (await admin.invoke(address, code)).body.decode("utf-8", "replace")
-    return dict(sorted(javaproperties.loads(text).items()))
+    return dict(sorted(property_table((await admin.invoke(address, code)).body).items()))
 
 
 def _changed(line: CommandLine) -> bytes:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
-import javaproperties
-
 from twisted_mq.admin.calls import AdminCalls, brokers
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.cli.doctor.checks import Check, Result, graded
 from twisted_mq.cli.doctor.figures import clock, disk, replication, safety
+from twisted_mq.config.properties import property_table
 from twisted_mq.protocol.bodies import ClusterInfo, TopicRouteData, decode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
@@ -120,7 +119,7 @@ def _advertised(where: str, address: str, server: str) -> Check:
 async def _settings(admin: AdminCalls, address: str, code: RequestCode) -> dict[str, str]:
     """A server's settings; none where it does not show them."""
     try:
-        return javaproperties.loads((await admin.invoke(address, code)).body.decode("utf-8", "replace"))
+        return property_table((await admin.invoke(address, code)).body)
     except (ProtocolError, RemotingError, ValueError):
         return {}
 

@@ -20,12 +20,21 @@ from twisted_mq.client.consuming.queue_pull import Consumes, QueuePull
 from twisted_mq.client.consuming.rebalance import QueuesChanged, Rebalance
 from twisted_mq.client.consuming.rebalance_timer import RebalanceTimer
 from twisted_mq.client.consuming.running_info import running_info
+from twisted_mq.client.core.argument_checks import (
+    Topics,
+    check_class,
+    check_client_arguments,
+    check_reactor_argument,
+    expressions,
+)
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
+from twisted_mq.client.core.pace import Pace
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     ConsumeMessageDirectlyResult,
@@ -66,6 +75,7 @@ class Consumer(abc.ABC):
         group: str,
         namesrv: str | Sequence[str] | None = None,
         *,
+        topics: Topics | None = None,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
         client_options: ClientOptions | None = None,
@@ -76,11 +86,16 @@ class Consumer(abc.ABC):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+        """Raises ClientOptionIllegal for an argument that cannot work; nothing is connected before `start`.
 
-        With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names,
-        messages the topics without it. From `instance_name` on the arguments are those of an MQClient of its own.
+        `topics` are subscribed to: {"Orders": "paid || sent"}, or ["Orders"] for all messages. With a `namespace` the
+        brokers' names of the group and of all topics begin with it; queues have these names, messages the topics
+        without it. From `instance_name` on the arguments are those of an MQClient of its own.
         """
+        check_reactor_argument(reactor)
+        check_class(options, ConsumerOptions, "options")
+        check_client_arguments(client, client_options, MQClient, ClientOptions)
+        check_group(group)
         self.group = with_namespace(namespace, group)
         check_group(self.group)
         self.namespace = namespace
@@ -94,11 +109,15 @@ class Consumer(abc.ABC):
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.metrics = ConsumerMetrics()
         self.rates = ConsumeRates()
+        rate = self.options.max_messages_per_second
+        self.pace = None if rate is None else Pace(rate)
         self._queues_listener: QueuesChanged | None = None
         self._all_paused = False
         self._paused: set[MessageQueue] = set()
         self._clock = reactor
         self._state = "CREATED"
+        for topic, expression in expressions(topics).items():
+            self.subscribe(topic, expression)
 
     @property
     def _broadcasting(self) -> bool:
@@ -123,9 +142,14 @@ class Consumer(abc.ABC):
         self.subscriptions.pop(with_namespace(self.namespace, topic), None)
         self._rebalance_now()
 
-    def start(self) -> defer.Deferred[None]:
-        """Join the group. Fires when the brokers known so far have been told; pulling begins a moment later."""
-        return defer.Deferred.fromCoroutine(self._start())
+    def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
+        """Join the group. Fires when the brokers known so far have been told; pulling begins a moment later.
+
+        With `require` of "cluster" it fails with NameServerUnreachable or BrokersUnreachable where none answers, and with
+        SubscriptionConflict where running members of the group subscribe to something else; with "topics" also with
+        TopicNotFound for a topic subscribed to.
+        """
+        return defer.Deferred.fromCoroutine(self._start(require))
 
     def stop(self, finish_seconds: float = 5.0) -> defer.Deferred[None]:
         """Let open listener calls finish for that long, commit, and leave the group. Harmless twice."""
@@ -184,7 +208,7 @@ class Consumer(abc.ABC):
         """The group is joined, queues come a moment later."""
         self._timer.now()
 
-    async def _start(self) -> None:
+    async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._state != "CREATED":
             raise ClientStateError(f"consumer {self.group} is {self._state.lower()}; make a new one to start again")
@@ -192,7 +216,7 @@ class Consumer(abc.ABC):
         self._assemble()
         self._state = "STARTING"
         try:
-            await self.client.join_consumer(self)
+            await self.client.join_consumer(self, require)
         except BaseException:
             self._state = "CREATED"
             await self.client.leave_consumer(self)

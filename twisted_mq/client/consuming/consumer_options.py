@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import attrs
 
 from twisted_mq.client.consuming.consume_hooks import ConsumeHook
 from twisted_mq.client.consuming.process_queue import FlowLimits
-from twisted_mq.client.core.option_checks import moment, number
+from twisted_mq.client.core.option_checks import function, hooks, kind, moment, number
 from twisted_mq.client.core.times import Moment
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
@@ -85,15 +85,17 @@ TRIES = 16
 class ConsumerOptions:
     """Defaults are Apache's. Times in seconds."""
 
-    message_model: MessageModel = MessageModel.CLUSTERING
-    consume_from_where: ConsumeFromWhere = ConsumeFromWhere.LAST_OFFSET
+    message_model: MessageModel = attrs.field(default=MessageModel.CLUSTERING, validator=kind(MessageModel))
+    consume_from_where: ConsumeFromWhere = attrs.field(
+        default=ConsumeFromWhere.LAST_OFFSET, validator=kind(ConsumeFromWhere)
+    )
     consume_timestamp: Moment | None = attrs.field(default=None, validator=attrs.validators.optional(moment))
     """For ConsumeFromWhere.TIMESTAMP: a datetime, or float seconds since 1970; None for half an hour before the start."""
     consume_message_batch_max_size: int = attrs.field(default=1, validator=number(1, 1024))
     """Messages a listener call gets at most."""
     concurrency: int = attrs.field(default=20, validator=number(1, 1000))
     """Listener calls that may be open at the same time (consumeThreadMax)."""
-    blocking_listener: bool = False
+    blocking_listener: bool = attrs.field(default=False, validator=kind(bool))
     """The listener blocks: it is called in threads of its own, of which there are at most `concurrency`."""
     consume_timeout_seconds: float = attrs.field(default=15 * 60, validator=number(0))
     """A listener's Deferred that has not fired by then is cancelled and its messages are consumed later. math.inf: never."""
@@ -103,11 +105,15 @@ class ConsumerOptions:
     """In order: how long a queue rests after its messages were refused (suspendCurrentQueueTimeMillis)."""
     pull_batch_size: int = attrs.field(default=32, validator=number(1, 1024))
     pull_batch_size_bytes: int = attrs.field(default=256 * 1024, validator=number(1))
-    flow_limits: FlowLimits = attrs.Factory(FlowLimits)
+    max_messages_per_second: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(number(0.001))
+    )
+    """Messages of all queues together, for each consumer: no more are pulled. None for no limit."""
+    flow_limits: FlowLimits = attrs.field(factory=FlowLimits, validator=kind(FlowLimits))
     rebalance_seconds: float = attrs.field(default=20, validator=number(0.01))
-    allocate: AllocateStrategy = allocate_averagely
+    allocate: AllocateStrategy = attrs.field(default=allocate_averagely, validator=function)
     """Who of the group gets which queues; twisted_mq.routing has Apache's strategies."""
-    client_rebalance: bool = True
+    client_rebalance: bool = attrs.field(default=True, validator=kind(bool))
     """clientRebalance: without it the broker divides the queues, and says which are popped (mqadmin setConsumeMode).
 
     What is popped is no queue's own: many members share a queue, and each message is acknowledged by itself. Not for
@@ -118,12 +124,12 @@ class ConsumerOptions:
     """popBatchNums"""
     pop_threshold: int = attrs.field(default=96, validator=number(1, 1000))
     """popThresholdForQueue: messages popped and not answered for, past which nothing more is popped."""
-    message_trace: bool = False
+    message_trace: bool = attrs.field(default=False, validator=kind(bool))
     """enableTrace: tell the brokers' trace topic of each listener call."""
-    trace_topic: str = TRACE_TOPIC
-    hooks: tuple[ConsumeHook, ...] = ()
+    trace_topic: str = attrs.field(default=TRACE_TOPIC, validator=kind(str))
+    hooks: Sequence[ConsumeHook] = attrs.field(default=(), validator=hooks)
     """Told of each listener call, before and after it (registerConsumeMessageHook)."""
-    offset_directory: Path = attrs.field(factory=lambda: Path.home() / ".rocketmq_offsets")
+    offset_directory: Path = attrs.field(factory=lambda: Path.home() / ".rocketmq_offsets", converter=Path)
     """Broadcasting only: where the offset files lie (rocketmq.client.localOffsetStoreDir)."""
 
     def most_tries(self, *, orderly: bool) -> int:

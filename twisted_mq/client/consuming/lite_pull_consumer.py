@@ -26,6 +26,7 @@ from twisted_mq.client.consuming.consumer_options import ConsumerOptions
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.pulled_messages import Pulled, PulledMessages
 from twisted_mq.client.consuming.rebalance import Rebalance
+from twisted_mq.client.core.argument_checks import Topics, check_most
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
@@ -53,6 +54,7 @@ class LitePullConsumer(Consumer):
         namesrv: str | Sequence[str] | None = None,
         *,
         auto_commit: bool = True,
+        topics: Topics | None = None,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
         client_options: ClientOptions | None = None,
@@ -64,12 +66,12 @@ class LitePullConsumer(Consumer):
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
         """As Consumer; without `auto_commit` only `commit` makes polled messages count as consumed."""
+        self._assigned: set[MessageQueue] | None = None
         super().__init__(
-            reactor, group, namesrv, client=client, options=options, client_options=client_options,
+            reactor, group, namesrv, topics=topics, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
         self.auto_commit = auto_commit
-        self._assigned: set[MessageQueue] | None = None
         self._polled: dict[MessageQueue, tuple[ProcessQueue, int]] = {}  # offsets of queues as they were taken then
 
     # queues
@@ -117,6 +119,38 @@ class LitePullConsumer(Consumer):
         after `stop`.
         """
         return defer.Deferred.fromCoroutine(self._poll(timeout_seconds, max_messages))
+
+    def getmany(
+        self, timeout_seconds: float = 5.0, max_messages: int = 500
+    ) -> defer.Deferred[dict[MessageQueue, list[MessageExt]]]:
+        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time.
+
+        They count as consumed as those of `poll` do.
+        """
+        return defer.Deferred.fromCoroutine(self._getmany(timeout_seconds, max_messages))
+
+    async def _getmany(self, timeout_seconds: float, most: int) -> dict[MessageQueue, list[MessageExt]]:
+        found, deadline = self.take_many(most), self._clock.seconds() + timeout_seconds
+        while not found and self._clock.seconds() < deadline and self._state != "STOPPED":
+            await self.wait(deadline - self._clock.seconds())
+            found = self._take_many(most)
+        return found
+
+    def take_many(self, most: int) -> dict[MessageQueue, list[MessageExt]]:
+        """As a `getmany` that does not wait. Raises ClientOptionIllegal, and ClientStateError where this does not run."""
+        check_most(most)
+        self._check_runs()
+        self._note_asked()
+        return self._take_many(most)
+
+    def _take_many(self, most: int) -> dict[MessageQueue, list[MessageExt]]:
+        found: dict[MessageQueue, list[MessageExt]] = {}
+        while most > 0 and (pulled := self.consume_service.take(most)) is not None:
+            self._count_polled(*pulled)
+            messages = self.named(pulled[0])
+            found.setdefault(pulled[2], []).extend(messages)
+            most -= len(messages)
+        return found
 
     async def _poll(self, timeout_seconds: float, max_messages: int | None) -> list[MessageExt]:
         messages, deadline = self.take(max_messages), self._clock.seconds() + timeout_seconds

@@ -42,6 +42,7 @@ from twisted_mq.client.consuming.queue_locks import RENEW_SECONDS, QueueLocks
 from twisted_mq.client.consuming.queue_pop import QueuePop
 from twisted_mq.client.consuming.rebalance import Popping, Rebalance
 from twisted_mq.client.consuming.send_back import SendBack
+from twisted_mq.client.core.argument_checks import Topics, check_function
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
@@ -62,6 +63,8 @@ _DIRECT_RESULTS: dict[enum.Enum, str] = {
     ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT: "CR_LATER",
 }
 
+LISTENER_EXAMPLE = "def listener(messages, context), which returns ConsumeStatus.CONSUME_SUCCESS"
+
 
 class PushConsumer(Consumer):
     """A consumer whose listener is called with messages as they come."""
@@ -75,6 +78,7 @@ class PushConsumer(Consumer):
         namesrv: str | Sequence[str] | None = None,
         *,
         listener: Listener | None = None,
+        topics: Topics | None = None,
         client: MQClient | None = None,
         options: ConsumerOptions | None = None,
         client_options: ClientOptions | None = None,
@@ -87,9 +91,11 @@ class PushConsumer(Consumer):
     ) -> None:
         """As Consumer, with the listener that `listen` would set."""
         super().__init__(
-            reactor, group, namesrv, client=client, options=options, client_options=client_options,
+            reactor, group, namesrv, topics=topics, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
+        if listener is not None:
+            check_function(listener, "listener", LISTENER_EXAMPLE)
         self._listener = listener
         self._orderly_listener: OrderlyListener | None = None
         self._traces: TraceDispatcher | None = None
@@ -100,6 +106,7 @@ class PushConsumer(Consumer):
     def listen(self, listener: Listener) -> None:
         """Who gets the messages: (list of messages, context) -> ConsumeStatus or a Deferred or coroutine of it."""
         self._check_created()
+        check_function(listener, "listener", LISTENER_EXAMPLE)
         self._listener, self._orderly_listener, self.orderly = listener, None, False
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
@@ -108,6 +115,7 @@ class PushConsumer(Consumer):
         The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
         """
         self._check_created()
+        check_function(listener, "listener", LISTENER_EXAMPLE)
         self._listener, self._orderly_listener, self.orderly = None, listener, True
 
     def _check_created(self) -> None:

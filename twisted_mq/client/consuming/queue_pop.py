@@ -20,6 +20,7 @@ from twisted_mq.client.consuming.queue_loop import (
 )
 from twisted_mq.client.consuming.queue_pull import QueueOwner
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, UNREACHED, level_of
+from twisted_mq.client.core.pace import at_once, held_back_seconds
 from twisted_mq.client.core.pop_result import PopResult, PopStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
@@ -52,6 +53,8 @@ class QueuePop(QueueLoop):
         self.process_queue.last_pull_seconds = self._clock.seconds()
         if self._owner.is_paused(self.queue):
             return PAUSED_SECONDS
+        if (wait := held_back_seconds(self._owner.pace, self.process_queue.last_pull_seconds)) > 0:
+            return wait
         if self.process_queue.count > self._owner.options.pop_threshold:
             return FLOW_CONTROL_SECONDS
         subscription = self._owner.subscriptions.get(self.queue.topic)
@@ -63,6 +66,8 @@ class QueuePop(QueueLoop):
             return self._after(error)
         if result.status is PopStatus.POLLING_FULL:
             return AFTER_ERROR_SECONDS
+        if self._owner.pace is not None:
+            self._owner.pace.spend(len(result.messages), self._clock.seconds())
         self._take(result.messages, subscription)
         return 0.0
 
@@ -96,7 +101,7 @@ class QueuePop(QueueLoop):
             consumer_group=owner.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            max_msg_nums=options.pop_batch_size,
+            max_msg_nums=at_once(owner.pace, options.pop_batch_size),
             invisible_time=int(options.pop_invisible_seconds * 1000),
             poll_time=POLL_SECONDS * 1000,
             born_time=client.wall_ms(),

@@ -19,6 +19,7 @@ from twisted_mq.client.consuming.queue_loop import (
 from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, UNREACHED, BrokerGone, level_of
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.pace import Pace, at_once, held_back_seconds
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
@@ -58,6 +59,8 @@ class QueueOwner(Protocol):
     options: ConsumerOptions
     subscriptions: dict[str, SubscriptionData]
     rates: ConsumeRates
+    pace: Pace | None
+    """How many messages a second come; None for no limit."""
 
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether the queue is not to be asked for now."""
@@ -105,6 +108,8 @@ class QueuePull(QueueLoop):
         self.process_queue.last_pull_seconds = self._clock.seconds()
         if self._owner.is_paused(self.queue):
             return PAUSED_SECONDS
+        if (wait := held_back_seconds(self._owner.pace, self.process_queue.last_pull_seconds)) > 0:
+            return wait
         exceeded = self._owner.flow_limits(self.queue.topic).exceeded(
             self.process_queue, spread=not self._owner.orderly
         )
@@ -197,7 +202,7 @@ class QueuePull(QueueLoop):
             topic=self.queue.topic,
             queue_id=self.queue.queue_id,
             queue_offset=self.next_offset,
-            max_msg_nums=1 if self._singly else owner.options.pull_batch_size,
+            max_msg_nums=1 if self._singly else at_once(owner.pace, owner.options.pull_batch_size),
             sys_flag=build_pull_sys_flag(
                 commit_offset=commit_offset > 0 and from_master,
                 suspend=True,
@@ -232,6 +237,8 @@ class QueuePull(QueueLoop):
             self._running = None
             self._owner.offset_illegal(self.queue, self.next_offset)
         elif result.status is PullStatus.FOUND:
+            if self._owner.pace is not None:
+                self._owner.pace.spend(len(result.messages), self._clock.seconds())
             self._consume(_selected(result, subscription))
         else:
             self._pass_over()

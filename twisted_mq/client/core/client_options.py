@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.client.core.option_checks import number
+from twisted_mq.client.core.option_checks import kind, number
 from twisted_mq.encryption.settings import ClientSettings
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.routing.errors import ClientOptionIllegal
@@ -19,33 +19,33 @@ class ClientOptions:
     persist_offsets_seconds: float = attrs.field(default=5, validator=number(0.01))
     api_timeout_seconds: float = attrs.field(default=3, validator=number(0.01))
     connect_timeout_seconds: float = attrs.field(default=3, validator=number(0.01))
-    address_server_domain: str = ""
+    address_server_domain: str = attrs.field(default="", validator=kind(str))
     """rocketmq.namesrv.domain: where a page lists the name servers, asked where neither namesrv nor NAMESRV_ADDR is given."""
-    address_server_subgroup: str = "nsaddr"
+    address_server_subgroup: str = attrs.field(default="nsaddr", validator=kind(str))
     """rocketmq.namesrv.domain.subgroup"""
     address_server_seconds: float = attrs.field(default=120, validator=number(0.01))
     """How often the page is asked again."""
-    unit_name: str = ""
+    unit_name: str = attrs.field(default="", validator=kind(str))
     """unitName: part of the page's address and of the client's id."""
-    namespace_v2: str = ""
+    namespace_v2: str = attrs.field(default="", validator=kind(str))
     """namespaceV2: requests name this space, and topics and groups keep their names (with `namespace` they begin with it)."""
-    heartbeat_v2: bool = False
+    heartbeat_v2: bool = attrs.field(default=False, validator=kind(bool))
     """useHeartbeatV2: brokers that know it are sent the subscriptions only once, then their fingerprint."""
-    access_key: str | None = None
+    access_key: str | None = attrs.field(default=None, validator=kind(str, type(None)))
     """The user that requests are signed for; with secret_key. AclClientRPCHook"""
-    secret_key: str | None = attrs.field(default=None, repr=False)
-    security_token: str | None = attrs.field(default=None, repr=False)
-    tls_enable: bool = False
+    secret_key: str | None = attrs.field(default=None, repr=False, validator=kind(str, type(None)))
+    security_token: str | None = attrs.field(default=None, repr=False, validator=kind(str, type(None)))
+    tls_enable: bool = attrs.field(default=False, validator=kind(bool))
     """tls.enable: connections are encrypted"""
-    tls_auth_server: bool = True
+    tls_auth_server: bool = attrs.field(default=True, validator=kind(bool))
     """A server's certificate has to be signed by one of tls_trust_cert_path, or one that the machine trusts. Apache's: false"""
-    tls_check_host: bool = True
+    tls_check_host: bool = attrs.field(default=True, validator=kind(bool))
     """And it has to be that of the host connected to, by name or address. Apache's clients do not look at it."""
-    tls_trust_cert_path: str | None = None
-    tls_cert_path: str | None = None
+    tls_trust_cert_path: str | None = attrs.field(default=None, validator=kind(str, type(None)))
+    tls_cert_path: str | None = attrs.field(default=None, validator=kind(str, type(None)))
     """The certificate that is shown to servers that want one; with tls_key_path."""
-    tls_key_path: str | None = None
-    tls_key_password: str | None = attrs.field(default=None, repr=False)
+    tls_key_path: str | None = attrs.field(default=None, validator=kind(str, type(None)))
+    tls_key_password: str | None = attrs.field(default=None, repr=False, validator=kind(str, type(None)))
 
     @property
     def tls(self) -> ClientSettings | None:

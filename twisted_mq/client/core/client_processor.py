@@ -21,7 +21,6 @@ from twisted_mq.protocol.headers import (
     ResetOffsetRequestHeader,
 )
 from twisted_mq.protocol.layouts.record_codec import decode_message
-from twisted_mq.protocol.requests.registry import serving_table
 from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
@@ -42,7 +41,7 @@ class ClientProcessor:
 
     def table(self) -> dict[int, Processor]:
         """Request code to processor."""
-        requests: dict[RequestCode, Processor] = {
+        return {
             RequestCode.CHECK_TRANSACTION_STATE: self.check_transaction_state,
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self.notify_consumer_ids_changed,
             RequestCode.RESET_CONSUMER_CLIENT_OFFSET: self.reset_offset,
@@ -51,7 +50,6 @@ class ClientProcessor:
             RequestCode.CONSUME_MESSAGE_DIRECTLY: self.consume_directly,
             RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT: self.push_reply,
         }
-        return serving_table("client", requests)
 
     def notify_consumer_ids_changed(self, channel: Channel, request: RemotingCommand) -> None:
         consumer = self._consumers.get(decode_header(NotifyConsumerIdsChangedRequestHeader, request).consumer_group)

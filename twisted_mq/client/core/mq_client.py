@@ -33,6 +33,7 @@ from twisted_mq.client.core.heartbeats import Heartbeats
 from twisted_mq.client.core.idle_reactor import check_reactor
 from twisted_mq.client.core.outages import NAME_SERVERS, Outages
 from twisted_mq.client.core.request_and_reply import PendingRequests
+from twisted_mq.client.core.requirements import Require, require_reached
 from twisted_mq.client.core.together import together
 from twisted_mq.clocks import time_of_day, wall_ms
 from twisted_mq.config.errors import ConfigError
@@ -161,27 +162,33 @@ class MQClient:
 
     # members
 
-    async def join_producer(self, member: Member) -> None:
-        """A producer begins. Raises ClientStateError where its group has one here already."""
+    async def join_producer(self, member: Member, require: Require | None = None) -> None:
+        """A producer begins. Raises ClientStateError where its group has one here already, and what `require` misses."""
         check_reactor(self.reactor)
+        await self._unless_failed(require_reached(self, member.group, require))
         self._join(self._producers, member, "producer")
         self._run(self.heartbeat).addErrback(self._report)  # the brokers known so far can ask and answer it from now on
 
-    async def join_consumer(self, member: ConsumerMember) -> None:
+    async def join_consumer(self, member: ConsumerMember, require: Require | None = None) -> None:
         """A consumer begins: its topics' routes are fetched and its group is told to the brokers.
 
-        Raises BrokerError where a broker cannot filter as a subscription asks.
+        Raises BrokerError where a broker cannot filter as a subscription asks, and what `require` misses.
         """
         check_reactor(self.reactor)
         self.check_process()
-        try:
-            await self._check_filters(member)
-        except BaseException:
-            await self._close_if_unused()
-            raise
+        await self._unless_failed(require_reached(self, member.group, require, member.consumer_data()))
+        await self._unless_failed(self._check_filters(member))
         self._join(self._consumers, member, "consumer")
         await self.update_routes()
         await self.heartbeat()
+
+    async def _unless_failed(self, asking: Coroutine[defer.Deferred[object], object, object]) -> None:
+        """Ask before a member joins. A failure leaves no connection open."""
+        try:
+            await asking
+        except BaseException:
+            await self._close_if_unused()
+            raise
 
     async def _check_filters(self, member: ConsumerMember) -> None:
         """Ask one broker of each topic about its expression (Apache: checkClientInBroker).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -18,6 +19,40 @@ Check: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 def moment(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
     """A moment that can be meant. Raises ClientOptionIllegal."""
     moment_ms(value, f"{type(options).__name__}.{option.name}")
+
+
+def kind(*wanted: type) -> Check:
+    """A value of one of these classes. The check raises ClientOptionIllegal."""
+    named = " or ".join("None" if one is type(None) else one.__name__ for one in wanted)
+
+    def check(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
+        if not isinstance(value, wanted):
+            raise ClientOptionIllegal(
+                f"{type(options).__name__}.{option.name}: {named} is needed, got {value!r}{_members(wanted[0])}"
+            )
+
+    return check
+
+
+def function(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
+    """A function. Raises ClientOptionIllegal."""
+    if not callable(value):
+        raise ClientOptionIllegal(f"{type(options).__name__}.{option.name}: a function is needed, got {value!r}")
+
+
+def hooks(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
+    """A list or tuple. Raises ClientOptionIllegal, as for a hook that is not in one."""
+    if not isinstance(value, list | tuple):
+        raise ClientOptionIllegal(
+            f"{type(options).__name__}.{option.name}: a list or tuple is needed, got {value!r}; write [hook]"
+        )
+
+
+def _members(wanted: type) -> str:
+    """What to write where the option is one of an enum."""
+    if not issubclass(wanted, enum.Enum):
+        return ""
+    return f"; write {' or '.join(map(str, wanted))}"
 
 
 def number(least: float, most: float = math.inf) -> Check:

@@ -11,10 +11,10 @@ from typing import TypeAlias
 
 from twisted_mq.routing.errors import ClientOptionIllegal
 
-Moment: TypeAlias = "datetime | float"
+Moment: TypeAlias = datetime | float
 """A datetime without a zone is of this machine's, as in Python."""
 
-Length: TypeAlias = "timedelta | float"
+Length: TypeAlias = timedelta | float
 
 FIRST, LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 """Moments outside are taken for mistakes: seconds before are small numbers, milliseconds are behind."""

@@ -29,11 +29,13 @@ from twisted_mq.client.consuming.consumer_options import (
 )
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.consuming.running_info import running_info
+from twisted_mq.client.core.argument_checks import check_class, check_client_arguments, check_reactor_argument
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.core.together import together
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Connect, CoordinatorSource, Given
@@ -84,6 +86,9 @@ class OrderedConsumer:
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
         """As OrderedProducer."""
+        check_reactor_argument(reactor)
+        check_class(options, OrderedConsumerOptions, "options")
+        check_client_arguments(client, client_options, MQClient, ClientOptions)
         check_group(group)
         self.group = group
         self.options = options or OrderedConsumerOptions()
@@ -130,11 +135,11 @@ class OrderedConsumer:
         """Call `listener(event)` before consumption goes on behind messages that a broker with a full disk deleted."""
         self._deleted_listeners.append(listener)
 
-    def start(self) -> defer.Deferred[None]:
+    def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
         """Join the group and stand for election. Fails with OrderedError, NoRoute, RemotingError, BrokerError or
-        ClientStateError.
+        ClientStateError. `require` is as for PushConsumer.
         """
-        return defer.Deferred.fromCoroutine(self._start())
+        return defer.Deferred.fromCoroutine(self._start(require))
 
     def stop(self, finish_seconds: float = 5.0) -> defer.Deferred[None]:
         """Let open listener calls finish for that long, commit, and let others go on. Harmless twice."""
@@ -146,7 +151,7 @@ class OrderedConsumer:
         if self._state != "CREATED":
             raise ClientStateError(f"ordered consumer {self.group}: topics and listener are set before start")
 
-    async def _start(self) -> None:
+    async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._state != "CREATED":
             raise ClientStateError(
@@ -161,7 +166,7 @@ class OrderedConsumer:
         )
         self._state, self._started_ms = "RUNNING", self.client.now_ms()
         try:
-            await self.client.join_consumer(self)
+            await self.client.join_consumer(self, require)
             for subscription in self.subscriptions.values():
                 self._units += await self._units_of(subscription, self._calls)
         except BaseException:

@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.argument_checks import check_class, check_client_arguments, check_reactor_argument
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.core.together import together
 from twisted_mq.client.ordered.coordinator_source import Connect, CoordinatorSource, Given
 from twisted_mq.client.ordered.errors import QueueUnknown
@@ -85,6 +87,9 @@ class OrderedProducer:
         Without `coordinator` the topic's brokers are asked for its address. One that is an ICoordinator is started and
         stopped by its owner. From `instance_name` on the arguments are those of an MQClient of its own.
         """
+        check_reactor_argument(reactor)
+        check_class(options, OrderedOptions, "options")
+        check_client_arguments(client, client_options, MQClient, ClientOptions)
         check_group(group)
         self.group = group
         self.options = options or OrderedOptions()
@@ -104,15 +109,18 @@ class OrderedProducer:
 
     # life cycle
 
-    def start(self) -> defer.Deferred[None]:
-        """Begin. Asks nothing of the network yet; fails with ClientStateError when started already."""
-        return defer.Deferred.fromCoroutine(self._start())
+    def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
+        """Begin. Asks nothing of the network yet; fails with ClientStateError when started already.
 
-    async def _start(self) -> None:
+        `require` is as for Producer.
+        """
+        return defer.Deferred.fromCoroutine(self._start(require))
+
+    async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._started:
             raise ClientStateError(f"ordered producer {self.group} is started already")
-        await self.client.join_producer(self)
+        await self.client.join_producer(self, require)
         self._started = True
         self._calls.open()
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import zlib
 from collections.abc import Mapping, Sequence
 
 import attrs
 
-from twisted_mq.client.core.errors import MessageIllegal
-from twisted_mq.client.core.option_checks import number
-from twisted_mq.protocol.messages.compression import CompressionType
+from twisted_mq.client.core.errors import ClientOptionIllegal, MessageIllegal
+from twisted_mq.client.core.option_checks import kind, number
+from twisted_mq.protocol.messages.compression import CompressionType, check_compressor
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
 from twisted_mq.protocol.names.validation import topic_fault
@@ -23,8 +24,15 @@ class SendLimits:
     max_message_size: int = attrs.field(default=4 * 1024 * 1024, validator=number(1))
     compress_over_bytes: int = attrs.field(default=4 * 1024, validator=number(0))
     """compressMsgBodyOverHowmuch: bodies of at least this size are compressed, those of a batch are not."""
-    compress_type: CompressionType = CompressionType.ZLIB
-    compress_level: int = 5
+    compress_type: CompressionType = attrs.field(default=CompressionType.ZLIB, validator=kind(CompressionType))
+    compress_level: int = attrs.field(default=5, validator=number(0, 22))
+    """1 to 9 for ZLIB, to 22 for ZSTD; LZ4 has none."""
+
+    def __attrs_post_init__(self) -> None:
+        """Raises CompressorMissing where the library of `compress_type` is not installed."""
+        check_compressor(self.compress_type)
+        if self.compress_type is CompressionType.ZLIB and self.compress_level > zlib.Z_BEST_COMPRESSION:
+            raise ClientOptionIllegal(f"SendLimits.compress_level: ZLIB has levels up to 9, got {self.compress_level}")
 
 
 _BYTES = (bytes, bytearray, memoryview)

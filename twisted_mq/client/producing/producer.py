@@ -15,11 +15,14 @@ from typing import TypeAlias, TypeVar
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.argument_checks import check_class, check_client_arguments, check_reactor_argument
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, ClientStateError, MessageIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group
+from twisted_mq.client.core.pace import Pace
 from twisted_mq.client.core.request_and_reply import REPLY, request_message
+from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.producing.accumulator import Accumulator
 from twisted_mq.client.producing.batch_splitting import split_batch
 from twisted_mq.client.producing.calls_in_flight import CallsInFlight
@@ -79,6 +82,10 @@ class Producer:
         With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names.
         From `instance_name` on the arguments are those of an MQClient of its own.
         """
+        check_reactor_argument(reactor)
+        check_class(options, ProducerOptions, "options")
+        check_client_arguments(client, client_options, MQClient, ClientOptions)
+        check_group(group)
         self.group = with_namespace(namespace, group)
         check_group(self.group)
         self._namespace = namespace
@@ -99,22 +106,27 @@ class Producer:
             self._gathering = Accumulator(reactor, self.options.auto_batch, self._send_gathered)
         self._started = False
         self._calls = CallsInFlight(self.group)
+        rate = self.options.max_sends_per_second
         self.window = SendWindow(
-            reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone
-        )
+            reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone,
+            None if rate is None else Pace(rate),
+        )  # fmt: skip
         self._dispatch = Dispatch(self.client, self._sender, self.window, self._calls, self._traces, self.group)
 
     # life cycle
 
-    def start(self) -> defer.Deferred[None]:
-        """Begin. Asks nothing of the network yet; raises ClientStateError when started already."""
-        return defer.Deferred.fromCoroutine(self._start())
+    def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
+        """Begin. Asks nothing of the network yet; raises ClientStateError when started already.
 
-    async def _start(self) -> None:
+        With `require` a name server and a broker have to answer: raises NameServerUnreachable or BrokersUnreachable.
+        """
+        return defer.Deferred.fromCoroutine(self._start(require))
+
+    async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._started:
             raise ClientStateError(f"producer {self.group} is started already")
-        await self.client.join_producer(self)
+        await self.client.join_producer(self, require)
         self._started = True
         self._calls.open()
         self.window.open()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from twisted_mq.client.core.option_checks import number
+from twisted_mq.client.core.option_checks import hooks, kind, number
 from twisted_mq.client.producing.accumulator import AutoBatch
 from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.send_hooks import SendHook
@@ -38,26 +38,28 @@ class ProducerOptions:
     """Sends that wait for their answer at a time; further ones wait for their turn, however many they are."""
     max_in_flight_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=number(1))
     """The same for the bodies of all sends; a larger one goes alone."""
+    max_sends_per_second: float | None = attrs.field(default=None, validator=attrs.validators.optional(number(0.001)))
+    """Further sends wait for their turn; a batch is one send. None for no limit."""
     retry_times: int | None = attrs.field(default=None, validator=attrs.validators.optional(number(0)))
     """retryTimesWhenSendFailed: further attempts at most, on another broker where there is one. None, the default: as many
     as the timeout leaves time for, and two after a refusal that does not pass by itself. Apache: 2"""
-    retry_when_not_stored_ok: bool = False
+    retry_when_not_stored_ok: bool = attrs.field(default=False, validator=kind(bool))
     """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
-    retry_response_codes: frozenset[int] = RETRY_RESPONSE_CODES
+    retry_response_codes: frozenset[int] = attrs.field(default=RETRY_RESPONSE_CODES, converter=frozenset)
     """retryResponseCodes: the refusals after which another attempt is made."""
     default_topic_queue_nums: int = attrs.field(default=4, validator=number(1))
     """Queues of a topic that the first send creates."""
-    batch_unique_key: bool = False
+    batch_unique_key: bool = attrs.field(default=False, validator=kind(bool))
     """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ need it."""
-    send_latency_fault: bool = False
+    send_latency_fault: bool = attrs.field(default=False, validator=kind(bool))
     """sendLatencyFaultEnable: leave slow and failing brokers out for a while."""
-    auto_batch: AutoBatch | None = None
+    auto_batch: AutoBatch | None = attrs.field(default=None, validator=kind(AutoBatch, type(None)))
     """autoBatch: gather single sends of one moment, topic, queue and tag into batches."""
-    hooks: Sequence[SendHook] = ()
+    hooks: Sequence[SendHook] = attrs.field(default=(), validator=hooks)
     """Told before and after every send."""
-    limits: SendLimits = attrs.Factory(SendLimits)
-    message_trace: bool = False
+    limits: SendLimits = attrs.field(factory=SendLimits, validator=kind(SendLimits))
+    message_trace: bool = attrs.field(default=False, validator=kind(bool))
     """enableTrace: tell the brokers' trace topic what became of each message."""
-    trace_topic: str = TRACE_TOPIC
-    vip_channel: bool = False
+    trace_topic: str = attrs.field(default=TRACE_TOPIC, validator=kind(str))
+    vip_channel: bool = attrs.field(default=False, validator=kind(bool))
     """vipChannelEnabled: send to the broker's fast port, two below the one it announces."""

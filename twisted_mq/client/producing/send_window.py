@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.pace import Pace
+
 STALL_SECONDS = 0.1
 """A turn of the reactor that sends and takes longer counts as a stall: no answer could be read meanwhile."""
 
@@ -19,14 +21,22 @@ class SendWindow:
     """
 
     def __init__(
-        self, clock: interfaces.IReactorTime, max_count: int, max_bytes: int, stalled: Callable[[float], None]
+        self,
+        clock: interfaces.IReactorTime,
+        max_count: int,
+        max_bytes: int,
+        stalled: Callable[[float], None],
+        pace: Pace | None = None,
     ) -> None:
+        """`pace` limits the sends a second."""
         self._clock = clock
         self._max_count = max_count
         self._max_bytes = max_bytes
         self._stalled = stalled
         self._waiting: collections.deque[tuple[int, defer.Deferred[None]]] = collections.deque()
         self._turn: interfaces.IDelayedCall | None = None
+        self._pace = pace
+        self._paced: interfaces.IDelayedCall | None = None
         self._admitting = False
         self._open = True
         self.count = 0
@@ -70,14 +80,33 @@ class SendWindow:
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
+        if self._paced is not None:
+            self._paced.cancel()
+            self._paced = None
 
     def _take(self, size: int) -> bool:
         """Let one in, if there is room."""
         if not self._open or self.count >= self._max_count or (self.count and self.bytes + size > self._max_bytes):
             return False
+        if self._pace is not None and not self._in_pace(self._pace):
+            return False
         self.count += 1
         self.bytes += size
         return True
+
+    def _in_pace(self, pace: Pace) -> bool:
+        """Let one more go in this second, or have the sends go on as soon as one may."""
+        now = self._clock.seconds()
+        wait = pace.wait(now)
+        if not wait:
+            pace.spend(1, now)
+        elif self._paced is None:
+            self._paced = self._clock.callLater(wait, self._go_on)
+        return not wait
+
+    def _go_on(self) -> None:
+        self._paced = None
+        self._admit()
 
     def _next_turn(self) -> None:
         self._turn = self._clock.callLater(0, self._turned, self._clock.seconds())

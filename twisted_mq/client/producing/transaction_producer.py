@@ -24,8 +24,9 @@ from typing import TypeAlias, TypeVar
 import attrs
 from twisted.internet import defer, interfaces
 
+from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.errors import BrokerGone
+from twisted_mq.client.core.errors import BrokerGone, ClientOptionIllegal
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.producer_options import ProducerOptions
@@ -69,6 +70,9 @@ Execute: TypeAlias = Callable[[SentT], Decision]
 Check = Callable[[MessageExt], Decision]
 
 
+CHECK_EXAMPLE = "def check(message), which returns TransactionState.COMMIT or ROLLBACK"
+
+
 @attrs.frozen
 class TransactionResult:
     """What the broker answered, what was decided, and the error of a local transaction that failed."""
@@ -105,6 +109,7 @@ class TransactionProducer(Producer):
             reactor, group, namesrv, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
         )  # fmt: skip
+        check_function(check, "check", CHECK_EXAMPLE)
         self._check = check
 
     def send_in_transaction(
@@ -135,7 +140,7 @@ class TransactionProducer(Producer):
     ) -> tuple[TransactionState, Exception | None]:
         try:
             decision = function(message)
-            return (await decision if inspect.isawaitable(decision) else decision), None
+            return _checked(await decision if inspect.isawaitable(decision) else decision, function), None
         except Exception as error:
             self.log.failure("local transaction failed, the broker will ask about it: group={group}", group=self.group)
             return TransactionState.UNKNOWN, error
@@ -188,6 +193,16 @@ class TransactionProducer(Producer):
             ),
             error,
         )
+
+
+def _checked(decision: object, function: Callable[..., object]) -> TransactionState:
+    """Raises ClientOptionIllegal for what is no decision, as None of a function without `return`."""
+    if isinstance(decision, TransactionState):
+        return decision
+    name = getattr(function, "__qualname__", None) or repr(function)
+    raise ClientOptionIllegal(
+        f"transaction function {name} returned {decision!r}; return TransactionState.COMMIT, ROLLBACK or UNKNOWN"
+    )
 
 
 def _request(header: EndTransactionRequestHeader, error: Exception | None) -> RemotingCommand:

@@ -9,7 +9,7 @@ import attrs
 from twisted.internet import defer, interfaces
 
 from twisted_mq.proxy.grpc.framing import frame
-from twisted_mq.proxy.grpc.metadata import CallHead
+from twisted_mq.proxy.grpc.metadata import CallHead, Metadata
 from twisted_mq.proxy.grpc.status import GrpcStatus
 
 ProtobufMessage: TypeAlias = Any
@@ -61,7 +61,7 @@ class Call:
     _ends: list[Callable[[], object]] = attrs.field(factory=list)
 
     @property
-    def metadata(self) -> Mapping[str, str]:
+    def metadata(self) -> Metadata:
         """Return the metadata that the client sent with the request."""
         return self.head.metadata
 

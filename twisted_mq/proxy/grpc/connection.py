@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -37,8 +37,10 @@ from twisted.python import failure
 from zope.interface import implementer
 
 from twisted_mq.logs import Logger
+from twisted_mq.proxy.grpc.answer_headers import AnswerEncoder
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.grpc.framing import MessageDecoder
+from twisted_mq.proxy.grpc.header_decoder import HeaderDecoder
 from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
@@ -114,15 +116,23 @@ class GrpcConnection(protocol.Protocol):
             H2Configuration(
                 client_side=False,
                 header_encoding=False,
+                validate_inbound_headers=False,  # read_head looks at those that count
+                normalize_inbound_headers=False,
                 validate_outbound_headers=False,
                 normalize_outbound_headers=False,
             )
         )
+        self._h2.decoder = HeaderDecoder()  # type: ignore[assignment]
+        self._h2.encoder = AnswerEncoder()  # type: ignore[assignment]  # what h2 uses of an encoder
         self._streams: dict[int, Stream] = {}
+        self._filled: dict[Stream, None] = {}
+        """Streams that have something to send since the last flush."""
         self._buckets = {kind: Bucket(allowance) for kind, allowance in ALLOWANCES.items()}
         self._empty_data = Bucket(EMPTY_DATA)
         self._incomplete = 0
         self._paused = False
+        self._reading = False
+        self._writing: interfaces.IDelayedCall | None = None
         self._closing = False
         self._cut_off: interfaces.IDelayedCall | None = None
         self._last_active = self._idle_since = self._seconds()
@@ -170,6 +180,9 @@ class GrpcConnection(protocol.Protocol):
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
         self.connected_now = False
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
         if self._cut_off is not None:
             self._cut_off.cancel()
             self._cut_off = None
@@ -190,6 +203,14 @@ class GrpcConnection(protocol.Protocol):
         except H2Error as error:
             self._broken(f"{type(error).__name__}: {error}")
             return
+        self._reading = True
+        try:
+            self._react(events)
+        finally:
+            self._reading = False
+        self._flush()
+
+    def _react(self, events: Iterable[Event]) -> None:
         for event in events:
             bucket = self._buckets.get(type(event))
             if bucket is not None and not bucket.take(self._last_active):
@@ -200,7 +221,6 @@ class GrpcConnection(protocol.Protocol):
                 react(self, event)
             if self._closing:
                 return
-        self._flush()
 
     # IPushProducer: the client stops reading, or reads again
 
@@ -224,13 +244,12 @@ class GrpcConnection(protocol.Protocol):
     def _request(self, event: RequestReceived) -> None:
         stream_id = event.stream_id
         assert stream_id is not None
-        headers = [(_text(name), _text(value)) for name, value in event.headers or ()]
         shared = self._shared
         if shared.stopping:
             self._reset(stream_id, ErrorCodes.REFUSED_STREAM)
             return
         try:
-            head = read_head(headers)
+            head = read_head(dict(event.headers or ()))
             method = shared.methods.get(head.path)
             if method is None:
                 raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"method {head.path} is not served")
@@ -406,8 +425,9 @@ class GrpcConnection(protocol.Protocol):
         if stream is None or stream.trailers is not None:
             return defer.succeed(None)
         stream.outgoing += data
-        self._pump(stream)
-        self._flush()
+        self._pump_soon(stream)
+        if len(stream.outgoing) > self._limits.unsent_bytes:
+            self._pump(stream)
         if len(stream.outgoing) <= self._limits.unsent_bytes:
             return defer.succeed(None)
         stream.waiting = stream.waiting or defer.Deferred()
@@ -427,12 +447,11 @@ class GrpcConnection(protocol.Protocol):
         if running is not None:
             running.addErrback(lambda _: None)
             running.cancel()
-        self._pump(stream)
-        self._flush()
+        self._pump_soon(stream)
 
     def _pump(self, stream: Stream) -> None:
         """Hand h2 as much of the waiting data as the windows allow."""
-        if self._closing and not self.connected_now:
+        if (self._closing and not self.connected_now) or stream.call.stream_id not in self._streams:
             return
         try:
             self._pump_now(stream)
@@ -574,6 +593,7 @@ class GrpcConnection(protocol.Protocol):
         self._closing = True
         if not self.connected_now or self._cut_off is not None:
             return
+        self._flush()
         self.transport.unregisterProducer()
         self._cut_off = self._shared.clock.callLater(GRACE_SECONDS, self._past_grace)
         self.transport.loseConnection()
@@ -592,14 +612,23 @@ class GrpcConnection(protocol.Protocol):
         if self.connected_now:
             self.transport.abortConnection()
 
+    def _pump_soon(self, stream: Stream) -> None:
+        """Pump at the end of the present read or turn, so that all answers of it leave in few frames and one write."""
+        self._filled[stream] = None
+        if not self._reading and self._writing is None:
+            self._writing = self._shared.clock.callLater(0, self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._writing = None
+        self._flush()
+
     def _flush(self) -> None:
+        filled, self._filled = self._filled, {}
+        for stream in filled:
+            self._pump(stream)
         data = self._h2.data_to_send()
         if data and self.connected_now:
             self.transport.write(data)
-
-
-def _text(data: bytes | str) -> str:
-    return data if isinstance(data, str) else data.decode("utf-8", "replace")
 
 
 _REACTIONS: Mapping[type[Event], Callable[[GrpcConnection, Any], None]] = {

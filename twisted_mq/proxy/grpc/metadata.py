@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import attrs
 
@@ -11,9 +11,9 @@ from twisted_mq.proxy.grpc.framing import ENCODINGS, GZIP, IDENTITY
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers
 
 CONTENT_TYPE = "application/grpc"
-_TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
-_UNIT_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e-9}
-_OF_THE_TRANSPORT = {"te", "content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"}
+_CONTENT_TYPE = CONTENT_TYPE.encode()
+_TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
+_UNIT_SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 
 RESPONSE_HEADERS: Headers = [
     (":status", "200"),
@@ -32,13 +32,24 @@ class NotGrpc(Exception):
 
 
 @attrs.frozen
+class Metadata:
+    """The metadata of a call: its headers by name in lower case. Of several values, the last counts."""
+
+    _given: Mapping[bytes, bytes] = attrs.field(factory=dict)
+
+    def get(self, name: str) -> str:
+        """Return a value; empty if there is none."""
+        return self._given.get(name.encode(), b"").decode("utf-8", "replace")
+
+
+@attrs.frozen
 class CallHead:
-    """The content of a call's headers. Names of metadata are in lower case. Of several values, the last counts."""
+    """The content of a call's headers."""
 
     path: str
     timeout_seconds: float | None
     encoding: str
-    metadata: Mapping[str, str]
+    metadata: Metadata
     answer_encoding: str = IDENTITY
     """The encoding of the answers: gzip if the client compresses its requests so and accepts it, as servers of gRPC do."""
 
@@ -50,31 +61,30 @@ class CallHead:
         return [*RESPONSE_HEADERS, ("grpc-encoding", self.answer_encoding)]
 
 
-def read_head(headers: Iterable[tuple[str, str]]) -> CallHead:
+def read_head(given: Mapping[bytes, bytes]) -> CallHead:
     """Read a call's headers. Raises NotGrpc, or GrpcError for a gRPC call that cannot be served."""
-    given = dict(headers)
-    if given.get(":method") != "POST":
+    if given.get(b":method") != b"POST":
         raise NotGrpc(405)
-    content_type = given.get("content-type", "")
-    if content_type != CONTENT_TYPE and not content_type.startswith((f"{CONTENT_TYPE}+", f"{CONTENT_TYPE};")):
+    content_type = given.get(b"content-type", b"")
+    if content_type != _CONTENT_TYPE and not content_type.startswith((_CONTENT_TYPE + b"+", _CONTENT_TYPE + b";")):
         raise NotGrpc(415)
-    encoding = given.get("grpc-encoding", IDENTITY)
-    if encoding not in ENCODINGS:
-        raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"grpc-encoding {encoding} is not supported, use identity or gzip")
-    metadata = {name: value for name, value in given.items() if _is_metadata(name)}
-    accepted = {one.strip() for one in given.get("grpc-accept-encoding", "").split(",")}
-    answers = GZIP if encoding == GZIP and GZIP in accepted else IDENTITY
-    return CallHead(given.get(":path", ""), _timeout(given.get("grpc-timeout")), encoding, metadata, answers)
+    encoding = answers = IDENTITY
+    if b"grpc-encoding" in given:
+        encoding = given[b"grpc-encoding"].decode("utf-8", "replace")
+        if encoding not in ENCODINGS:
+            raise GrpcError(
+                GrpcStatus.UNIMPLEMENTED, f"grpc-encoding {encoding} is not supported, use identity or gzip"
+            )
+        accepted = {one.strip() for one in given.get(b"grpc-accept-encoding", b"").split(b",")}
+        answers = GZIP if encoding == GZIP and GZIP.encode() in accepted else IDENTITY
+    path = given.get(b":path", b"").decode("utf-8", "replace")
+    return CallHead(path, _timeout(given.get(b"grpc-timeout")), encoding, Metadata(given), answers)
 
 
-def _is_metadata(name: str) -> bool:
-    return not name.startswith(":") and name not in _OF_THE_TRANSPORT
-
-
-def _timeout(text: str | None) -> float | None:
+def _timeout(text: bytes | None) -> float | None:
     if text is None:
         return None
     match = _TIMEOUT.fullmatch(text)
     if match is None:
-        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text!r} is no timeout")
+        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text.decode('utf-8', 'replace')!r} is no timeout")
     return int(match[1]) * _UNIT_SECONDS[match[2]]

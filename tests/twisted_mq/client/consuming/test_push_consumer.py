@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,20 @@ class Consuming(ConsumerCase):
         consumer = self.started()
         self.assertEqual(sorted(self.seen["c1"]), [b"a0", b"a1", b"b0"])
         self.assertEqual(consumer.queues, [queue(0, "%RETRY%g"), queue(0), queue(1)])
+
+    def test_with_a_limit_so_many_messages_come_in_a_second_from_all_queues_together(self) -> None:
+        for queue_id in (0, 1):
+            self.broker.put("T", queue_id, *(b"%d-%d" % (queue_id, number) for number in range(50)))
+        self.run_to_end(self.consumer(options={"max_messages_per_second": 10}).start())
+        self.advance(4)
+        counts = []
+        for _ in range(5):
+            counts.append(len(self.seen["c1"]))
+            self.advance(1)
+        self.assertLessEqual(counts[-1], 10 * 8 + 10)
+        self.assertGreaterEqual(counts[-1], 10 * 8 - 10)
+        self.assertTrue(all(0 <= after - before <= 15 for before, after in itertools.pairwise(counts)))
+        self.assertEqual({one.max_msg_nums for one in self.pulls() if one.topic == "T"}, {5})
 
     def test_new_message_comes_by_the_waiting_pull(self) -> None:
         self.started()

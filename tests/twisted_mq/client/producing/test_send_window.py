@@ -6,6 +6,7 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from twisted_mq.client.core.pace import Pace
 from twisted_mq.client.producing.send_window import SendWindow
 
 
@@ -26,6 +27,18 @@ class Window(SynchronousTestCase):
         self.successResultOf(third)
         self.assertNoResult(fourth)
         self.assertEqual((self.window.count, self.window.waiting), (2, 1))
+
+    def test_sends_keep_a_pace_whatever_room_there_is(self) -> None:
+        window = SendWindow(self.clock, 100, 1000, self.stalls.append, Pace(10))
+        turns = [window.enter(1, at_once=True) for _ in range(8)]
+        went = []
+        for _ in range(80):
+            went.append(sum(turn is None or bool(turn.called) for turn in turns))
+            self.clock.advance(0.0125)
+        self.assertEqual([went[step] for step in (0, 16, 40, 79)], [2, 4, 7, 8])
+        window.enter(1, at_once=True), window.enter(1, at_once=True), window.enter(1, at_once=True)
+        window.stop()
+        self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_sends_past_the_bytes_wait_and_who_comes_later_does_not_overtake(self) -> None:
         self.assertIsNone(self.enter(60))

@@ -48,7 +48,7 @@ class CallTests(SynchronousTestCase):
         seen = []
 
         def look(call, request):
-            seen.append((call.metadata["x-mq-client-id"], call.peer[0], call.remaining_seconds()))
+            seen.append((call.metadata.get("x-mq-client-id"), call.peer[0], call.remaining_seconds()))
             return echo(call, request)
 
         wire = Wire(methods(echo=look))

@@ -1,0 +1,164 @@
+"""All hostile cases beside an honest load: `python -m tests.siege.run --seconds 1200`, see `make siege`.
+
+Name server, master and slave run as processes; so do the besiegers (tests.siege.attacks) and the honest clients (sends,
+transactions, delayed messages, pops). Then all stop, and the stores are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from interop.peers.process import PeerFailed, Process, wait_until
+from tests.fuzz.run import ask
+from tests.siege.outcome import Outcome, broken_promises, slow
+from tests.siege.servers import SiegeServers
+from tests.soak.servers import ROOT, Log, anonymous_mib, processor_seconds
+from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.layouts.index import IndexSizes
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.check import check_store
+
+SAMPLE_SECONDS = 0.5
+HONEST_END_SECONDS = 180.0
+SYNC_SECONDS = 60.0
+TIMEOUT_SECONDS = 3.0
+"""How long an honest send may take: the clients' own default."""
+MIB = 1 << 20
+SEED = 20261125
+
+
+class Siege:
+    """One run in an empty directory."""
+
+    def __init__(self, directory: Path, seconds: float, seed: int = SEED, timeout: float = TIMEOUT_SECONDS) -> None:
+        self._timeout = timeout
+        self._directory = directory
+        self._seconds = seconds
+        self._seed = seed
+        self._servers = SiegeServers(directory)
+        self.outcome = Outcome(seconds)
+
+    def run(self) -> Outcome:
+        """Raises what went wrong before anything could be measured."""
+        servers = self._servers
+        try:
+            servers.start()
+            servers.start_slave()
+            servers.make_honest_topics()
+            with self._besiegers():
+                self._honest()
+            self._end_of_slave()
+            self._stop()
+            self._judge()
+        finally:
+            servers.stop()
+        return self.outcome
+
+    @contextlib.contextmanager
+    def _besiegers(self) -> Iterator[None]:
+        servers = self._servers
+        command = [sys.executable, "-m", "tests.siege.besiegers", json.dumps(servers.ports)]
+        command += [str(servers.put_large_message()), str(self._seed)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        crowd = Process.start(command, self._directory / "besiegers.log", ROOT, **pipes)
+        try:
+            yield
+            printed, _ = crowd.child.communicate(timeout=120)
+        finally:
+            crowd.stop()
+        if crowd.child.returncode:
+            raise RuntimeError(f"the besiegers ended with {crowd.child.returncode}:\n{crowd.output_tail()}")
+        seen = json.loads(printed)
+        self.outcome.connections, self.outcome.strangers = seen["connections"], seen["attacks"]
+
+    def _honest(self) -> None:
+        """Run the honest load, and look at the servers' memory meanwhile."""
+        command = [sys.executable, "-m", "tests.siege.honest", self._servers.name_server]
+        command += [str(self._seconds), str(self._timeout)]
+        printed = self._directory / "honest.json"
+        with printed.open("wb") as output:
+            load = Process.start(command, self._directory / "honest.log", ROOT, stdout=output)
+            end = time.monotonic() + self._seconds + HONEST_END_SECONDS
+            while load.child.poll() is None and time.monotonic() < end:
+                self._look()
+                time.sleep(SAMPLE_SECONDS)
+            self.outcome.load_average = os.getloadavg()[1]
+            status = load.stop()
+        if status:
+            raise RuntimeError(f"the honest load ended with {status}:\n{load.output_tail()}")
+        self.outcome.honest = json.loads(printed.read_bytes())
+
+    def _look(self) -> None:
+        for name, process in self._servers.processes.items():
+            if process.child.poll() is not None:
+                raise RuntimeError(f"{name} ended with {process.child.returncode}:\n{process.output_tail()}")
+            most = self.outcome.most_memory
+            most[name] = max(most.get(name, 0.0), round(anonymous_mib(process), 1))
+
+    def _end_of_slave(self) -> None:
+        """The besiegers are gone: the slave gets what it has not."""
+
+        def behind() -> int:
+            answer = ask(self._servers.broker_port, RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS))
+            slaves = json.loads(answer.body).get("haConnectionInfo") or [{"diff": -1}]
+            return max(int(one["diff"]) for one in slaves)
+
+        with contextlib.suppress(PeerFailed):
+            wait_until(lambda: behind() == 0, "the slave has all", SYNC_SECONDS)
+        self.outcome.slave_behind_bytes = behind()
+
+    def _stop(self) -> None:
+        processes = self._servers.processes
+        self.outcome.processor_seconds = {name: processor_seconds(process) for name, process in processes.items()}
+        order = ("slave", "broker", "name server")
+        self.outcome.exit_status = {name: processes[name].stop(60) for name in order}
+
+    def _judge(self) -> None:
+        outcome = self.outcome
+        sizes = IndexSizes(100_000, 400_000)
+        for store in (self._servers.store, self._servers.slave_store):
+            outcome.wrong += [f"{store.name}: {one}" for one in check_store(str(store), index_sizes=sizes)]
+        different = different_files(self._servers.slave_store, self._servers.store)
+        outcome.wrong += [f"the slave's log is not its master's: {name}" for name in different]
+        for name, process in self._servers.processes.items():
+            log = Log(process.output())
+            outcome.long_turns[name] = len(log.long_turns)
+            outcome.longest_turns[name] = log.long_turns[:5]
+            outcome.logs_mib[name] = round(len(log.text) / MIB, 2)
+            outcome.faults += [one[:500] for one in log.faults]
+
+
+def different_files(slave: Path, master: Path) -> list[str]:
+    """The files of the slave's log that are no beginning of its master's: the master goes on after its slave has stopped."""
+    files = sorted((slave / "commitlog").iterdir())
+    different = [
+        one.name
+        for one in files
+        if not (master / "commitlog" / one.name).read_bytes().startswith(one.read_bytes().rstrip(b"\0"))
+    ]
+    return different if files else ["it has no file"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SIEGE_SECONDS", "1200")))
+    parser.add_argument("--seed", type=int, default=SEED)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mq-siege-") as folder:
+        outcome = Siege(Path(folder), options.seconds, options.seed).run()
+    print(outcome.text())
+    problems = broken_promises(outcome) + slow(outcome)
+    sys.exit("\n".join(problems) if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Header blocks: the same as hpack's decoder finds, and the same refusals."""
+
+from __future__ import annotations
+
+import pytest
+from hpack.exceptions import HPACKError, OversizedHeaderListError
+from hpack.hpack import Decoder, Encoder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twisted_mq.proxy.grpc.header_decoder import HeaderDecoder
+
+NAMES = st.one_of(
+    st.sampled_from([b":path", b":method", b"te", b"content-type", b"x-mq-client-id", b"x-mq-request-id"]),
+    st.binary(max_size=200),
+)
+HEADERS = st.lists(st.tuples(NAMES, st.binary(max_size=200)), max_size=8)
+
+
+def decoded(decoder: Decoder | HeaderDecoder, block: bytes) -> list[tuple[bytes, bytes]] | None:
+    """Return the headers, None for a block that is refused."""
+    try:
+        return [(bytes(name), bytes(value)) for name, value in decoder.decode(block, raw=True)]
+    except (HPACKError, IndexError):
+        return None
+
+
+@given(st.lists(st.tuples(HEADERS, st.booleans(), st.sampled_from([None, 0, 100, 4096])), max_size=8))
+def test_blocks_of_an_encoder_are_read_with_their_tables(blocks):
+    encoder, ours = Encoder(), HeaderDecoder()
+    for headers, huffman, size in blocks:
+        if size is not None:
+            encoder.header_table_size = size
+        assert decoded(ours, encoder.encode(headers, huffman=huffman)) == headers
+
+
+@given(st.lists(st.binary(max_size=60), max_size=6))
+def test_any_bytes_are_read_or_refused_as_by_hpack(blocks):
+    theirs, ours = Decoder(), HeaderDecoder()
+    for block in blocks:
+        expected = decoded(theirs, block)
+        assert decoded(ours, block) == expected
+        if expected is None:
+            return  # the connection ends here
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b"\x80",  # index 0
+        b"\xbe",  # beyond the dynamic table
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+        b"\x00\x7f\xff\xff\xff\x7f",  # a length of 256 MiB
+        b"\x40\x01a",
+        b"\x3f\xe2\x1f",  # a table of 4097 bytes
+        b"\x82\x20",  # the table's size after a header
+    ],
+)
+def test_block_is_refused(block):
+    with pytest.raises(HPACKError):
+        HeaderDecoder().decode(block)
+
+
+def test_headers_past_the_limit_are_refused_where_they_pass_it():
+    decoder = HeaderDecoder()
+    decoder.max_header_list_size = 1000
+    decoder.decode(b"\x40\x01a\x0f" + b"x" * 15 + b"\xbe" * 19)  # 48 bytes each
+    with pytest.raises(OversizedHeaderListError):
+        decoder.decode(b"\xbe" * 21)

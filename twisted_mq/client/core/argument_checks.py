@@ -1,0 +1,89 @@
+"""Checks of the arguments that producers and consumers are made from: each error names the argument and what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from twisted_mq.routing.errors import ClientOptionIllegal
+
+if TYPE_CHECKING:
+    from twisted_mq.client.core.client_options import ClientOptions
+    from twisted_mq.client.core.mq_client import MQClient
+
+Topics: TypeAlias = Mapping[str, str] | Iterable[str]
+"""Topics with an expression for each, as {"Orders": "paid || sent"}; or their names alone, for all of their messages."""
+
+SUB_ALL = "*"
+
+
+def expressions(topics: Topics | None) -> dict[str, str]:
+    """Return the expression of each topic. Raises ClientOptionIllegal for what is no mapping and no names."""
+    if topics is None:
+        return {}
+    if isinstance(topics, str):
+        raise ClientOptionIllegal(f'topics: a list or dict is needed, got {topics!r}; write ["{topics}"]')
+    if isinstance(topics, Mapping):
+        found = dict(topics)
+    elif isinstance(topics, Iterable) and not isinstance(topics, bytes | bytearray):
+        found = dict.fromkeys(topics, SUB_ALL)
+    else:
+        raise ClientOptionIllegal(f'topics: a list or dict is needed, got {topics!r}; write {{"Orders": "*"}}')
+    for topic, expression in found.items():
+        if not isinstance(topic, str) or not isinstance(expression, str):
+            raise ClientOptionIllegal(
+                f'topics: names and expressions are texts, got {topic!r}: {expression!r}; write {{"Orders": "*"}}'
+            )
+    return found
+
+
+def check_class(value: object, wanted: type, name: str) -> None:
+    """Raises ClientOptionIllegal for a value of another class; None is allowed."""
+    if value is not None and not isinstance(value, wanted):
+        raise ClientOptionIllegal(f"{name}: {_named(wanted)} is needed, got {_shown(value)}")
+
+
+def check_function(value: object, name: str, example: str) -> None:
+    """Raises ClientOptionIllegal for what cannot be called."""
+    if not callable(value):
+        raise ClientOptionIllegal(f"{name}: a function is needed, got {value!r}; write {example}")
+
+
+def check_most(most: object) -> None:
+    """Raises ClientOptionIllegal for a number of messages that cannot be meant."""
+    if not isinstance(most, int) or most < 1:
+        raise ClientOptionIllegal(f"max_messages: a number of at least 1 is needed, got {most!r}")
+
+
+def check_reactor_argument(reactor: object) -> None:
+    """Raises ClientOptionIllegal for what is no reactor, as an address in its place."""
+    if not callable(getattr(reactor, "callLater", None)):
+        raise ClientOptionIllegal(
+            f"reactor: Twisted's reactor is needed, got {reactor!r}; without one use twisted_mq.aio or twisted_mq.blocking"
+        )
+
+
+def check_client_arguments(
+    client: MQClient | None, client_options: ClientOptions | None, client_class: type, options_class: type
+) -> None:
+    """Raises ClientOptionIllegal for the client of another face, other options, and for both where one would be ignored."""
+    check_class(client, client_class, "client")
+    check_class(client_options, options_class, "client_options")
+    if client is not None and client_options is not None:
+        raise ClientOptionIllegal("client_options: the client has options already; write MQClient(..., options=...)")
+
+
+def _named(kind: type) -> str:
+    module = kind.__module__
+    face = next((one for one in ("aio", "blocking") if module.startswith(f"twisted_mq.{one}")), "")
+    return f"{face}.{kind.__name__}" if face else kind.__name__
+
+
+def _shown(value: object) -> str:
+    """The class of one of ours, whose text is long; other values as they are."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; write {value.__name__}(...)"
+    kind = type(value)
+    if kind.__module__.startswith("twisted_mq."):
+        return f"{'an' if _named(kind)[0] in 'aeiouAEIOU' else 'a'} {_named(kind)}"
+    return repr(value)
