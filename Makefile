@@ -19,6 +19,7 @@
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) and of writing tasks (TASK_KILLS=50); latency, rates, reads, scale
 # make bench   the project's own benchmarks
+# make release   a dry run: sdist and wheel in dist/, checked by twine, installed, the examples run with them; uploads nothing
 # make cost    the worst turn of each request and port in its most adverse shapes: an hour
 # make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
@@ -37,7 +38,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate
+.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate release
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -165,3 +166,9 @@ cost: $(INSTALLED)
 
 count: $(INSTALLED)
 	@$(PYTHON) -m tests.bench.count
+
+release: $(INSTALLED)
+	rm -rf dist
+	$(PYTHON) -m build --no-isolation --outdir dist
+	$(PYTHON) -m twine check --strict dist/*
+	MQ_WHEEL=$$(ls $(CURDIR)/dist/*.whl) $(PYTHON) -m pytest tests/packaging/test_wheel.py tests/packaging/test_examples.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import commands, layouts, library, places, rights, settings, spark
+from docs.generate import commands, house, layouts, library, places, rights, settings, spark
 from tests.support.codes_table import table_here
 from twisted_mq.served_codes import markdown
 
@@ -21,6 +21,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
     "other-keys.md": settings.other_keys,
     "every-key.md": settings.every_key,
     "layouts.md": layouts.tables,
+    "house.md": house.table_of_floors,
     "mq.md": commands.mq_help,
     "mqadmin.md": commands.mqadmin_help,
     "daemons.md": commands.daemon_help,
@@ -39,7 +40,7 @@ FRAGMENTS: dict[str, Callable[[], str]] = {
 def write(folder: Path) -> None:
     """All fragments and pictures. Files that are the same already stay untouched, so that Sphinx reads them once."""
     folder.mkdir(exist_ok=True)
-    texts = {name: make() for name, make in FRAGMENTS.items()} | layouts.pictures()
+    texts = {name: make() for name, make in FRAGMENTS.items()} | layouts.pictures() | {"house.svg": house.drawing()}
     for name, text in texts.items():
         path = folder / name
         if not path.exists() or path.read_text() != text:

@@ -119,7 +119,7 @@ def _own(module: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """What Sphinx calls it; other values are types in other words."""
+    """Return Sphinx's word for a value; values other than classes and functions are data."""
     if inspect.isclass(value):
         return "class"
     return "function" if inspect.isfunction(value) else "data"

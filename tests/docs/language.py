@@ -23,15 +23,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 SOURCES = ("protocol", "storage", "twisted_mq", "spark", "interop", "tests", "docs")
 
-MENDED = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "docs/index.md",
-    "docs/examples",
-    "docs/explanation/differences.md",
-    "docs/reference/compatibility.md",
-    "docs/reference/client.md",
-)
+MENDED = ("README.md", "CONTRIBUTING.md", "docs")
 """Files and folders that were read through. Append what you have mended."""
 
 LONGEST = 40
