@@ -13,6 +13,7 @@ from twisted_mq.cli.run import Interrupted
 from twisted_mq.version import version_line
 
 COMMANDS = {
+    "quickstart": "twisted_mq.cli.quickstart:quickstart",
     "up": "twisted_mq.cli.up:up",
     "send": "twisted_mq.cli.send:send",
     "consume": "twisted_mq.cli.consume:consume",
@@ -88,6 +89,7 @@ def mq() -> None:
 
     \b
     Example:
+      mq quickstart                      a walk through the first two minutes
       mq up                              a name server and a broker on this machine
       mq send Orders "hello" --tags new  in another terminal
       mq consume Orders --group audit

@@ -1,0 +1,181 @@
+"""`mq quickstart`: the first two minutes, by real commands: servers, a message, its consumer, its bytes, the console."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import attrs
+import click
+
+from twisted_mq.cli.errors import CliError
+from twisted_mq.extras import MissingExtra, require
+
+MQ = (sys.executable, "-c", "from twisted_mq.cli.start import main; main()")
+"""`mq` of this installation, also where it is not on the path."""
+STEP_SECONDS = 120.0
+STOP_SECONDS = 30.0
+TOPIC, GROUP, KEY = "Orders", "stock", "order-1"
+BODY = "two chairs"
+
+
+@attrs.frozen
+class Step:
+    """One command, and what a newcomer reads before it."""
+
+    title: str
+    text: str
+    words: tuple[str, ...]
+
+
+@attrs.frozen
+class Place:
+    """Where the servers of the walk are."""
+
+    name_server: str
+    store: str
+    console: str | None
+
+
+@click.command(short_help="A first walk: start, send, consume, look.")
+@click.option("--no-pause", is_flag=True, help="Do not wait for Enter between the steps; so it is without a terminal.")
+def quickstart(no_pause: bool) -> None:
+    """Walk through the first two minutes on this machine.
+
+    It starts a name server and a broker on free ports, sends a message, consumes it, shows how it lies in the store, and
+    opens the console. You see each command as you would type it, and what it prints. At the end all is stopped and removed.
+
+    \b
+    Example:
+      mq quickstart
+    """
+    pause = sys.stdin.isatty() and sys.stdout.isatty() and not no_pause
+    walk(pause)
+
+
+def walk(pause: bool) -> None:
+    """All steps, each after the one before it. Raises CliError where a command fails, MissingExtra."""
+    require("mq quickstart", "broker", "numpy", "sortedcontainers", "sqlglot")
+    with tempfile.TemporaryDirectory(prefix="mq-quickstart-") as folder:
+        click.echo("This walk takes two minutes. Everything runs on this machine, and is removed at the end.\n")
+        words, missing = _up(os.path.join(folder, "store"))
+        _show(Step("1. Start a name server and a broker", "Clients ask the name server where brokers are.", words))
+        with _running(words) as place:
+            click.echo(f"  name server {place.name_server}, store {place.store}\n")
+            for step in steps(place):
+                _wait(pause)
+                _show(step)
+                click.echo(_indented(_run(step.words)))
+            _wait(pause)
+            _console(place, missing)
+            _wait(pause)
+        _goodbye()
+
+
+def steps(place: Place) -> Iterator[Step]:
+    """The commands between the start and the console."""
+    at = ("--namesrv", place.name_server)
+    yield Step(
+        "2. Send a message",
+        "The topic is made by its first message. Consumers choose by the tag; the key finds the message later.",
+        ("send", TOPIC, BODY, "--tags", "new", "--keys", KEY, *at),
+    )
+    yield Step(
+        "3. Consume it",
+        "The members of a group share a topic's messages; each group gets all of them. The broker keeps how far it is.",
+        ("consume", TOPIC, "--group", GROUP, "--count", "1", *at),
+    )
+    yield Step("4. See how far the group is", "Lag is what waits to be consumed.", ("lag", GROUP, *at))
+    yield Step(
+        "5. Look into the store",
+        "Messages lie in one log on the disk, one behind the other. The command reads the files, without the broker.",
+        ("store", "dump", place.store, "--topic", TOPIC, "--json"),
+    )
+
+
+def _up(store: str) -> tuple[tuple[str, ...], MissingExtra | None]:
+    """The command that starts the servers, with the console where its packages are; and what is missing for it."""
+    words = ("up", "--store", store, "--port", "0", "--grpc-port", "-1", "--json")
+    try:
+        require("the console", "console")
+    except MissingExtra as error:
+        return words, error
+    return (*words, "--console-port", "0"), None
+
+
+@contextmanager
+def _running(words: Sequence[str]) -> Iterator[Place]:
+    """The servers, until the block ends. Raises CliError where they do not start."""
+    server = subprocess.Popen([*MQ, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        lines = [server.stdout.readline() for _ in range(2 if "--console-port" in words else 1)]
+        if not all(lines):
+            _, told = server.communicate(timeout=STOP_SECONDS)
+            raise CliError(f"`{_typed(words)}` ended: {_reason(told)}")
+        facts = {name: value for line in lines for name, value in json.loads(line).items()}
+        yield Place(facts["namesrv"], facts["store_path"], facts.get("console"))
+    finally:
+        server.terminate()
+        try:
+            server.communicate(timeout=STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.communicate()
+
+
+def _run(words: Sequence[str]) -> str:
+    """What a command prints. Raises CliError where it fails."""
+    done = subprocess.run([*MQ, *words], capture_output=True, text=True, timeout=STEP_SECONDS)
+    if done.returncode:
+        raise CliError(f"`{_typed(words)}` failed: {_reason(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def _reason(told: str) -> str:
+    """The last line: commands end with one that says what to do."""
+    return told.strip().rpartition("\n")[2]
+
+
+def _show(step: Step) -> None:
+    click.secho(step.title, bold=True)
+    click.echo(f"{step.text}\n")
+    click.echo(f"  $ {_typed(step.words)}")
+
+
+def _typed(words: Sequence[str]) -> str:
+    return shlex.join(["mq", *words])
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def _wait(pause: bool) -> None:
+    if pause:
+        click.prompt("Enter goes on", default="", show_default=False, prompt_suffix=" ... ")
+
+
+def _console(place: Place, missing: MissingExtra | None) -> None:
+    click.secho("6. Open the console", bold=True)
+    if place.console is None:
+        click.echo(f"It shows topics, groups and messages in a browser. Here, {missing}\n")
+        return
+    click.echo(f"It shows topics, groups and messages in a browser, while this walk waits:\n\n  {place.console}\n")
+
+
+def _goodbye() -> None:
+    click.secho("That was all. The servers are stopped, the store is removed.", bold=True)
+    click.echo(
+        "\nNext:\n"
+        "  mq up                         servers that keep their store\n"
+        "  mq --help                     all commands\n"
+        "  from twisted_mq.aio import Message, Producer, PushConsumer\n"
+        "                                the same from a program: docs/tutorial/first-messages.md"
+    )
