@@ -70,6 +70,8 @@ def test_no_send_fails_and_every_message_comes(masters: tuple[Cluster, Cluster],
         ]
         loads[face] = Process.start(command, tmp_path / f"{face}.log", ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
     try:
+        for face in FACES:
+            wait_until((tmp_path / face / "consumes").exists, f"the load of {face}", seconds=120)
         for master in masters:
             time.sleep(REST_SECONDS)
             master.stop_broker()

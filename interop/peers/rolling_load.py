@@ -1,7 +1,7 @@
 """One face's load beside restarts: `python -m interop.peers.rolling_load FACE NAMESRV TOPIC DIRECTORY`.
 
-Sends and consumes until DIRECTORY/stop is there and everything sent has come; then prints one JSON object: how many sends
-succeeded, what the others failed with, and how many messages are missing.
+Sends and consumes until DIRECTORY/stop is there and everything sent has come; DIRECTORY/consumes is there once the first message
+came. Then it prints one JSON object: how many sends succeeded, what the others failed with, and how many messages are missing.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Load:
         return not self.stop.exists()
 
     def took(self, messages: list[Any], _: object = None) -> ConsumeStatus:
+        if not self.seen:
+            self.stop.with_name("consumes").touch()
         self.seen.update(one.body for one in messages)
         return ConsumeStatus.CONSUME_SUCCESS
 

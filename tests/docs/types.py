@@ -18,7 +18,7 @@ from tests.docs.blocks import PAGES, ROOT, Block, blocks
 
 FOLDER = ROOT / "build" / "examples"
 OF_CLIENTS = re.compile(r"^from twisted_mq\.(aio|blocking|client|testing) import", re.MULTILINE)
-UNTYPED = re.compile(r"^(?:from|import) (construct|django|shop)\b", re.MULTILINE)
+UNTYPED = re.compile(r"^(?:from|import) (construct|django|fastavro|shop)\b", re.MULTILINE)
 """`shop` is another block of its page."""
 CHECKERS = (
     [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=mypy.ini", "."],

@@ -61,4 +61,5 @@ def test_without_the_broker_they_say_what_to_install(
 ) -> None:
     done = run(installed(""), runner, tmp_path, TEST)
     assert done.returncode == 1
-    assert 'twisted_mq.testing needs numpy, sqlglot: pip install "rocketmq-twisted[broker]"' in done.stdout
+    missing = "javaproperties, numpy, sortedcontainers, sqlglot"
+    assert f'twisted_mq.testing needs {missing}: pip install "rocketmq-twisted[broker]"' in done.stdout

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from twisted_mq.routing.errors import ClientOptionIllegal
-
-if TYPE_CHECKING:
-    from twisted_mq.client.core.client_options import ClientOptions
-    from twisted_mq.client.core.mq_client import MQClient
 
 Topics: TypeAlias = Mapping[str, str] | Iterable[str]
 """Topics with an expression for each, as {"Orders": "paid || sent"}; or their names alone, for all of their messages."""
@@ -63,9 +59,7 @@ def check_reactor_argument(reactor: object) -> None:
         )
 
 
-def check_client_arguments(
-    client: MQClient | None, client_options: ClientOptions | None, client_class: type, options_class: type
-) -> None:
+def check_client_arguments(client: object, client_options: object, client_class: type, options_class: type) -> None:
     """Raises ClientOptionIllegal for the client of another face, other options, and for both where one would be ignored."""
     check_class(client, client_class, "client")
     check_class(client_options, options_class, "client_options")

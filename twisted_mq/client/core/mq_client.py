@@ -15,6 +15,7 @@ from typing import TypeVar
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
+from twisted_mq.client.core.argument_checks import check_class, check_reactor_argument
 from twisted_mq.client.core.broker_calls import BrokerCalls
 from twisted_mq.client.core.client_id import client_id, local_ip, unique_instance_name
 from twisted_mq.client.core.client_options import ClientOptions
@@ -75,6 +76,8 @@ class MQClient:
 
         Raises ClientOptionIllegal for a bad address, and where there is none.
         """
+        check_reactor_argument(reactor)
+        check_class(options, ClientOptions, "options")
         self.reactor = reactor
         self.wall_ms = wall_ms(reactor)
         self.options = options or ClientOptions()

@@ -102,6 +102,14 @@ def test_options_of_another_class(face: str, kind: str, argument: str, given: st
     assert f"got the class {given}; write {given}(...)" in refused(lambda: make(face, kind, **{argument: options}))
 
 
+@pytest.mark.parametrize("kind", ["MQClient", "Admin"])
+def test_options_of_a_client_are_a_clients(face: str, kind: str) -> None:
+    made = getattr(FACES[face], kind)
+    given = (Clock(), NAMESRV) if face == "client" else (NAMESRV,)
+    told = refused(lambda: made(*given, options=client.ProducerOptions()))
+    assert told == "options: ClientOptions is needed, got a ProducerOptions"
+
+
 def test_client_of_another_face() -> None:
     other = blocking.MQClient(NAMESRV)
     told = refused(lambda: aio.Producer(group="g", client=other))  # type: ignore[arg-type]
