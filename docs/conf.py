@@ -16,7 +16,7 @@ author = "the project's contributors"
 release = version = installed_version("rocketmq-twisted")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-autodoc_default_options = {"members": True, "undoc-members": True, "inherited-members": "Exception,Enum,object"}
+autodoc_default_options = {"members": True, "undoc-members": True, "inherited-members": "Exception,Enum,int,str,object"}
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 autoclass_content = "both"
