@@ -19,7 +19,8 @@ from twisted_mq.remoting.shares import address_of, share_of_account
 
 PRODUCER = ClientType.Value("PRODUCER")
 SIMPLE_CONSUMER = ClientType.Value("SIMPLE_CONSUMER")
-CONSUMERS = frozenset({ClientType.Value("PUSH_CONSUMER"), SIMPLE_CONSUMER})
+PUSH_CONSUMER = ClientType.Value("PUSH_CONSUMER")
+CONSUMERS = frozenset({PUSH_CONSUMER, SIMPLE_CONSUMER})
 
 
 @attrs.define(eq=False)

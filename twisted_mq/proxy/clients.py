@@ -25,6 +25,10 @@ CLIENT_BYTES = 4096
 """The memory of a client in bytes, without its settings."""
 
 
+class NoSettings(ProxyError):
+    """Raised for a client that sent no settings within SETTINGS_SECONDS."""
+
+
 class Clients:
     """All clients by id. `lost` is called with each client that is gone."""
 
@@ -80,7 +84,7 @@ class Clients:
         self._waiting.setdefault(client_id, []).append(waiting)
 
         def never(result: object, _: float) -> NoReturn:
-            raise ProxyError("UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client_id} have come by Telemetry")
+            raise NoSettings("UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client_id} have come by Telemetry")
 
         waiting.addTimeout(SETTINGS_SECONDS, self._clock, onTimeoutCancel=never)
         return waiting.addCallback(lambda _: self.stranger(call, user))

@@ -15,9 +15,9 @@ from twisted.internet import defer
 from twisted_mq.logs import Logger
 from twisted_mq.proxy import messages
 from twisted_mq.proxy.authentication import Authentication
-from twisted_mq.proxy.checks import checked_group
+from twisted_mq.proxy.checks import checked_group, checked_topic
 from twisted_mq.proxy.client import GrpcClient
-from twisted_mq.proxy.clients import Clients, client_id_of
+from twisted_mq.proxy.clients import Clients, NoSettings, client_id_of
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.messages import HeartbeatResponse, NotifyClientTerminationResponse, message_class
 from twisted_mq.proxy.parts import Parts
@@ -25,6 +25,7 @@ from twisted_mq.proxy.presence import Presence
 from twisted_mq.proxy.receiving import Receiving
 from twisted_mq.proxy.routing import Routing
 from twisted_mq.proxy.sending import Sending
+from twisted_mq.proxy.settings import implied_settings
 from twisted_mq.proxy.statuses import ProxyError, ok, status, status_of
 from twisted_mq.proxy.telemetry import Telemetry, is_known_type
 
@@ -116,12 +117,27 @@ class MessagingService:
         try:
             client_id_of(call)
             user = await self._authentication.check(call)
-            client = await self.clients.settled(call, user)
+            client = await self._receiver(call, request, user)
             found = await self.receiving.receive(client, call, request)
         except Exception as error:
             found = self._status("ReceiveMessage", call, error)
             await call.send(answer_class(status=found))
         self.counts["ReceiveMessage", found.code] += 1
+
+    async def _receiver(self, call: Call, request: Any, user: str | None) -> GrpcClient:
+        """Return the client of a receive, once its settings are known; those that the receive implies if none come.
+
+        Python's client 5.1.2 sends its settings up to 10 minutes late after its Telemetry stream was cut.
+        """
+        try:
+            return await self.clients.settled(call, user)
+        except NoSettings:
+            checked_topic(request.message_queue.topic)
+            checked_group(request.group)
+            client = self.clients.settle(call, implied_settings(request), user)
+            self.presence.seen(client)
+            await self._parts.brokers.register(client)
+            return client
 
     async def heartbeat(self, client: GrpcClient, request: Any) -> Any:
         """Handle the heartbeat of a client."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted_mq.protocol.bodies import ExponentialRetryPolicy, SubscriptionGroupConfig
 from twisted_mq.protocol.bodies.subscription_group import DEFAULT_DELAYS_MS
+from twisted_mq.proxy.client import PUSH_CONSUMER, SIMPLE_CONSUMER
 from twisted_mq.proxy.messages import RetryPolicy, Settings
 from twisted_mq.proxy.options import ProxyOptions
 from twisted_mq.proxy.times import duration
@@ -33,6 +34,16 @@ def answered_settings(
         )
         answer.backoff_policy.CopyFrom(_of_consumers(group))
     return answer
+
+
+def implied_settings(request: Any) -> Any:
+    """Return the settings that a ReceiveMessage implies: only push consumers ask for renewals."""
+    settings = Settings(client_type=PUSH_CONSUMER if request.auto_renew else SIMPLE_CONSUMER)
+    settings.subscription.group.CopyFrom(request.group)
+    subscription = settings.subscription.subscriptions.add()
+    subscription.topic.CopyFrom(request.message_queue.topic)
+    subscription.expression.CopyFrom(request.filter_expression)
+    return settings
 
 
 def _of_producers(options: ProxyOptions) -> Any:

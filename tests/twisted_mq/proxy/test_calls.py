@@ -89,6 +89,15 @@ def test_settings_come_back_with_the_servers_laid_over(server, client, topic):
         assert settings.backoff_policy.max_attempts == 3
 
 
+def test_a_consumer_whose_settings_do_not_come_receives_by_what_its_call_implies(server, client, topic):
+    """So does Python's client 5.1.2 for up to ten minutes after its Telemetry stream was cut."""
+    client.call("SendMessage", messages=[message(topic, b"hello", message_id="01ABC")])
+    with GrpcClient(server.grpc) as consumer:
+        [found] = consumer.receive(topic, "unsettled")
+        assert found.body == b"hello"
+        assert code(consumer.call("Heartbeat", group={"name": "unsettled"})) == "OK"
+
+
 def test_message_has_all_it_was_sent_with_when_it_is_received(client, topic):
     client.settle_consumer(topic, "all")
     sent = client.call(
