@@ -11,6 +11,7 @@
 # make soak    20 minutes of strangers and a full disk beside an honest load of Apache's client; SOAK_SECONDS says how many
 # make siege   20 minutes of all hostile cases beside honest sends, transactions, delayed messages, pops and a slave (SIEGE_SECONDS)
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
+# make soak-grpc   20 minutes of Apache's gRPC clients at a broker's own port and at a proxy (SOAK_SECONDS)
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all);
 #                 ACCOUNT=FILE writes there which lines of the services no seed reached
@@ -38,7 +39,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate release
+.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate release
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -121,6 +122,10 @@ soak-client: export MQ_LIFE_ROUNDS ?= 1000
 soak-client: setup
 	$(PYTHON) -m pytest -k starts_and_stops tests/twisted_mq/aio tests/twisted_mq/blocking tests/twisted_mq/client/test_life.py
 	$(PYTHON) -m tests.soak.clients.run
+
+soak-grpc: setup
+	$(PYTHON) -m interop.peers.setup
+	$(PYTHON) -m tests.soak.grpc_clients
 
 KILLS ?= 200
 TASK_KILLS ?= 50

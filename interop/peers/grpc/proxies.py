@@ -35,7 +35,10 @@ class GrpcServers(Cluster):
 
     proxy: ProxyCommand | None = None
     """None where the broker has the port: local mode."""
+    serves_both: bool = False
+    """Our broker has a port of its own beside that of the proxy."""
     grpc_port: int = attrs.field(factory=free_port)
+    broker_grpc_port: int = attrs.field(factory=free_port)
     _proxy: Process | None = attrs.field(init=False, default=None)
 
     @property
@@ -43,11 +46,19 @@ class GrpcServers(Cluster):
         return f"127.0.0.1:{self.grpc_port}"
 
     @property
+    def broker_address(self) -> str:
+        """The broker's own gRPC port."""
+        return f"127.0.0.1:{self.broker_grpc_port if self.serves_both else self.grpc_port}"
+
+    @property
+    def broker_process(self) -> Process:
+        assert self._broker is not None
+        return self._broker
+
+    @property
     def served_by(self) -> Process:
         """The process that has the gRPC port."""
-        process = self._proxy or self._broker
-        assert process is not None
-        return process
+        return self._proxy or self.broker_process
 
     def start(self) -> None:
         super().start()
@@ -97,7 +108,9 @@ class GrpcServers(Cluster):
         return file
 
     def _broker_settings(self) -> dict[str, object]:
-        local = {"grpcServerPort": self.grpc_port} if self.kind == "ours" and self.proxy is None else {}
+        port = self.grpc_port if self.proxy is None else self.broker_grpc_port
+        serves = self.kind == "ours" and (self.proxy is None or self.serves_both)
+        local = {"grpcServerPort": port} if serves else {}
         patient = {
             "transactionTimeOut": 5000,  # a check that overtakes the client's own commit takes the transaction's place away
             "waitTimeMillsInSendQueue": 5000,  # all clients start at once

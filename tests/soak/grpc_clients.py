@@ -1,0 +1,155 @@
+"""20 minutes of all gRPC clients at our gRPC ports: `python -m tests.soak.grpc_clients`.
+
+Each client sends, consumes and receives at the port of a broker and at a proxy before it. The memory of both server processes
+is measured; at the end every acknowledged message must have been consumed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import attrs
+
+from interop.peers.clients import Producer, PushConsumer, bodies
+from interop.peers.grpc.clients import CLIENTS
+from interop.peers.grpc.proxies import GrpcServers, our_proxy
+from interop.peers.grpc.scenarios import SimpleConsumer, Stage
+from interop.peers.line_peer import PeerError
+from interop.peers.process import Process, wait_until
+from interop.peers.servers import running
+from tests.soak.run import growth_a_minute
+from tests.soak.servers import anonymous_mib
+from twisted_mq.blocking import Admin
+
+SAMPLE_SECONDS = 5.0
+PAUSE_SECONDS = 0.02
+MOST_MIB_A_MINUTE = 0.5
+ENOUGH_SECONDS = 1200.0
+"""Shorter runs say nothing of growth: caches and tables fill in the first minutes."""
+
+
+@attrs.define(eq=False)
+class ClientLoad:
+    """One client at one port: a producer, a push consumer and a simple consumer of a topic, each with its group."""
+
+    producer: Producer
+    pushed: PushConsumer
+    simple: SimpleConsumer
+    acknowledged: set[str] = attrs.field(factory=set)
+    refused: int = 0
+    received: set[str] = attrs.field(factory=set)
+
+    def send(self, ended: threading.Event) -> None:
+        number = 0
+        while not ended.wait(PAUSE_SECONDS):
+            number += 1
+            try:
+                self.producer.send(self.pushed.topic, f"body {number}", tag="soak", keys=[f"key-{number}"])
+                self.acknowledged.add(f"body {number}")
+            except PeerError:
+                self.refused += 1
+
+    def receive(self, ended: threading.Event) -> None:
+        while not ended.is_set():
+            self._take()
+
+    def drain(self) -> None:
+        """Wait until both consumers have all."""
+        self.pushed.wait(lambda messages: self.acknowledged <= set(bodies(messages)), 300)
+        wait_until(lambda: self._take() or self.acknowledged <= self.received, f"{self.simple.name} has all", 300)
+
+    def _take(self) -> None:
+        try:
+            for message in self.simple.receive():
+                self.simple.ack(message)
+                self.received.add(message["body"])
+        except PeerError:
+            self.refused += 1
+
+
+@attrs.define(eq=False)
+class Measured:
+    """A server process and its anonymous memory in MiB by the seconds of the run."""
+
+    process: Process
+    samples: list[tuple[float, float]] = attrs.field(factory=list)
+
+    def figures(self) -> dict[str, float]:
+        sizes = [size for _, size in self.samples]
+        return {"most_mib": round(max(sizes), 1), "mib_a_minute": growth_a_minute(self.samples)}
+
+
+class GrpcSoak:
+    """One run in an empty directory."""
+
+    def __init__(self, directory: Path, seconds: float) -> None:
+        self._directory = directory
+        self._seconds = seconds
+        self.loads: dict[str, ClientLoad] = {}
+        self.measured: dict[str, Measured] = {}
+
+    def run(self) -> None:
+        """Raises PeerFailed where a consumer did not get what was acknowledged."""
+        servers = GrpcServers("ours", self._directory / "servers", serves_both=True, proxy=our_proxy)
+        with running(servers), ExitStack() as stack:
+            self.measured = {"broker": Measured(servers.broker_process), "proxy": Measured(servers.served_by)}
+            admin = stack.enter_context(Admin(servers.name_server))
+            pool = stack.enter_context(ThreadPoolExecutor(4 * len(CLIENTS)))
+            ports = {"broker": servers.broker_address, "proxy": servers.address}
+            for name in CLIENTS:
+                for port, address in ports.items():
+                    self.loads[f"{name} at the {port}"] = self._load(stack, admin, name, port, address)
+            self._last(pool)
+
+    def _load(self, stack: ExitStack, admin: Admin, name: str, port: str, address: str) -> ClientLoad:
+        place = self._directory / port
+        place.mkdir(exist_ok=True)
+        peer = CLIENTS[name].start(address, place)
+        stack.callback(peer.close)
+        stage = Stage(CLIENTS[name], peer, admin)
+        topic = stage.topic()
+        return ClientLoad(stage.producer(topic), stage.push(stage.group(), topic), stage.simple(stage.group(), topic))
+
+    def _last(self, pool: ThreadPoolExecutor) -> None:
+        ended = threading.Event()
+        try:
+            working = [pool.submit(work, ended) for load in self.loads.values() for work in (load.send, load.receive)]
+            began = time.monotonic()
+            while (elapsed := time.monotonic() - began) < self._seconds:
+                for one in self.measured.values():
+                    one.samples.append((elapsed, anonymous_mib(one.process)))
+                time.sleep(SAMPLE_SECONDS)
+        finally:
+            ended.set()
+        for one in working:
+            one.result()
+        for drained in pool.map(ClientLoad.drain, self.loads.values()):
+            assert drained is None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SOAK_SECONDS", ENOUGH_SECONDS)))
+    seconds = parser.parse_args().seconds
+    with tempfile.TemporaryDirectory(prefix="mq-grpc-soak-") as folder:
+        soak = GrpcSoak(Path(folder), seconds)
+        soak.run()
+    for name, load in soak.loads.items():
+        print(json.dumps({"client": name, "acknowledged": len(load.acknowledged), "refused": load.refused}))
+    figures = {name: one.figures() for name, one in soak.measured.items()}
+    print(json.dumps({"seconds": seconds, **figures}))
+    grown = [name for name, one in figures.items() if one["mib_a_minute"] > MOST_MIB_A_MINUTE]
+    sys.exit(f"memory grows: {', '.join(grown)}" if grown and seconds >= ENOUGH_SECONDS else 0)
+
+
+if __name__ == "__main__":
+    main()
