@@ -12,6 +12,8 @@
 # make siege   20 minutes of all hostile cases beside honest sends, transactions, delayed messages, pops and a slave (SIEGE_SECONDS)
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
 # make soak-grpc   20 minutes of Apache's gRPC clients at a broker's own port and at a proxy (SOAK_SECONDS)
+# make week    a week of operations in an hour, with real processes: retention, rotation, renewals, restarts, backup and restore,
+#              a broker added and one removed, upgrades; MINUTES=60 says how long
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all);
 #                 ACCOUNT=FILE writes there which lines of the services no seed reached
@@ -39,7 +41,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs simulate simulate-mutants simulate-rules mutate release
+.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-mutants simulate-rules mutate release
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -138,6 +140,11 @@ spark-proof: setup
 	$(PYTHON) -m tests.spark_proof.pulls
 	$(PYTHON) -m tests.spark_proof.reads
 	$(PYTHON) -m tests.spark_proof.scale
+
+MINUTES ?= 60
+
+week: setup
+	$(PYTHON) -m tests.week.run --minutes $(MINUTES)
 
 simulate-rules: export MQ_HISTORIES ?= 100000
 simulate-rules: setup

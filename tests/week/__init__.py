@@ -1,0 +1,1 @@
+"""A week of operations with real processes: see tests.week.run."""
