@@ -6,12 +6,13 @@ request, see `remoting.connection_shares`. So a peer that opens many and says li
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from twisted.internet import interfaces
 from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel, Request
+from twisted.web.server import Request as PageRequest
 from twisted.web.server import Site
 
 from twisted_mq.logs import Logger
@@ -20,6 +21,10 @@ from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import peer_of
 
 MOST_CONNECTIONS = 64
+MOST_FIELDS = 500
+"""The limit of a form's fields; Twisted reads all of them in one turn, 300,000 in 0.1 s."""
+MOST_PIPELINED = 32
+"""The limit of requests in one read: they are answered in one turn, a page takes up to 1 ms."""
 RESERVE = 4
 """Connections of an address that was served before which do not give way to others."""
 REQUEST_SECONDS = 10.0
@@ -38,6 +43,7 @@ class BoundedChannel(HTTPChannel):
     def __init__(self) -> None:
         super().__init__()
         self._deadline: interfaces.IDelayedCall | None = None
+        self._of_read = 0
         self.waits = True
         self.share_address = ""
 
@@ -53,10 +59,15 @@ class BoundedChannel(HTTPChannel):
     def dataReceived(self, data: bytes) -> None:
         if self.waits and self._deadline is None:
             self._expect_request()
+        self._of_read = 0
         super().dataReceived(data)
 
     def allContentReceived(self) -> None:
         self._stop_deadline()
+        self._of_read += 1
+        if self._of_read > MOST_PIPELINED:
+            self.cut(f"{self._of_read} requests in one read")
+            return
         self.waits = False
         self.site.connections.set_busy(self, busy=True)
         super().allContentReceived()
@@ -86,10 +97,37 @@ class BoundedChannel(HTTPChannel):
             deadline.cancel()
 
 
+class BoundedRequest(PageRequest):
+    """A request whose body is short, and a form of few fields; one that is not is cut off with its connection."""
+
+    most_bytes = 0
+
+    def gotLength(self, length: int | None) -> None:
+        if length is None or length > self.most_bytes:
+            self.channel.loseConnection()
+            length = 0
+        super().gotLength(length)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        kind = self.requestHeaders.getRawHeaders(b"content-type", [b""])[0]
+        fields = 0 if self.content is None else _count(self.content)
+        if fields > MOST_FIELDS or kind.lstrip().lower().startswith(b"multipart/"):
+            cast("BoundedChannel", self.channel).cut(f"a form of {fields} fields, or of several parts")
+            return
+        super().requestReceived(command, path, version)
+
+
+def _count(content: BinaryIO) -> int:
+    """The separators of a form's fields."""
+    content.seek(0)
+    return content.read().count(b"&")
+
+
 class BoundedSite(Site):
     """Pages whose connections are bounded. `connections` has them, the oldest first."""
 
     protocol = BoundedChannel  # type: ignore[assignment]  # HTTP/1 alone: nothing to choose between
+    requestFactory = BoundedRequest
     request_seconds = REQUEST_SECONDS
 
     def __init__(self, *arguments: Any, **named: Any) -> None:

@@ -2,7 +2,6 @@
 
 All servers run in one process (tests.cost.server); strangers connect over sockets of the loopback. A case that comes near the
 limit is measured again: the table has the least of its measurements, since other programs of the machine only add.
-`--quick` takes the adverse shapes and the other ports alone.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import attrs
 
 from interop.peers.process import Process
 from tests.cost.cases import PAGES, Case, all_cases
+from tests.soak.servers import Log
 
 ROOT = Path(__file__).parents[2]
 TURN_SECONDS = 0.05
@@ -113,11 +113,11 @@ class Measured:
         self.where = ""
         self.memory = self.kept = 0
 
-    async def settle(self) -> tuple[float, str, int]:
+    async def settle(self, patience: float = PATIENCE_SECONDS) -> tuple[float, str, int]:
         """Wait until the servers have nothing to do; the worst turn meanwhile, where it was, and the bytes counted now."""
         worst, where, total, idle = 0.0, "", 0.0, 0
         clock = asyncio.get_running_loop().time
-        end = clock() + PATIENCE_SECONDS
+        end = clock() + patience
         while True:
             began = clock()
             found = self._servers.ask()
@@ -194,23 +194,36 @@ async def least(servers: Servers, case: Case) -> Cost:
     return found
 
 
+def is_long(cost: Cost) -> bool:
+    """Whether a turn takes longer than it may."""
+    return max(cost.worst, cost.at_the_end) > TURN_SECONDS
+
+
 async def measure_all(servers: Servers, cases: Iterable[Case], pages: dict[str, bytes]) -> list[Cost]:
-    """Measure and print; those that take longer than they may."""
-    print(HEADING, flush=True)
-    long = []
+    """Measure all cases, and tell of each on standard error."""
+    costs = []
     for case in cases:
-        cost = await least(servers, case)
-        print(cost.line, flush=True)
-        if max(cost.worst, cost.at_the_end) > TURN_SECONDS or cost.left:
-            long.append(cost)
-            print(f"{cost.line} {cost.where}", file=sys.stderr, flush=True)
+        costs.append(await least(servers, case))
+        _tell(costs[-1])
     for name, page in pages.items():
-        cost = await measure_page(servers, name, page)
-        print(cost.line, flush=True)
-        if cost.worst > TURN_SECONDS:
-            long.append(cost)
-            print(f"{cost.line} {cost.where}", file=sys.stderr, flush=True)
-    return long
+        costs.append(await measure_page(servers, name, page))
+        _tell(costs[-1])
+    return costs
+
+
+def _tell(cost: Cost) -> None:
+    print(f"{cost.line} {cost.where if is_long(cost) else ''}", file=sys.stderr, flush=True)
+
+
+def worst_of_each(costs: Iterable[Cost]) -> list[Cost]:
+    """Of each request, or of each port where bytes are no requests, the case with the longest turn."""
+    found: dict[tuple[str, object], Cost] = {}
+    for cost in costs:
+        key = cost.case.port, cost.case.name if cost.case.code is None else cost.case.code
+        known = found.get(key)
+        if known is None or max(cost.worst, cost.at_the_end) > max(known.worst, known.at_the_end):
+            found[key] = cost
+    return list(found.values())
 
 
 def main() -> None:
@@ -227,12 +240,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mq-cost-") as folder:
         servers = Servers(Path(folder))
         try:
-            long = asyncio.run(measure_all(servers, cases, pages))
+            costs = asyncio.run(measure_all(servers, cases, pages))
+            print(HEADING, *(cost.line for cost in worst_of_each(costs)), sep="\n")
             print(f"\nLongest full collection: {1000 * servers.longest_collection:.0f} ms, {servers.objects:,} objects")
         finally:
             servers.process.stop()
+            faults = Log(servers.process.output()).faults
             print(servers.process.output_tail(), file=sys.stderr)
-    sys.exit(f"{len(long)} take longer than {TURN_SECONDS} s, or leave bytes" if long else 0)
+    if faults:
+        sys.exit(f"the servers failed {len(faults)} times:\n{faults[0]}")
+    long = list(filter(is_long, costs))
+    sys.exit(f"{len(long)} take longer than {TURN_SECONDS} s" if long else 0)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import sys
 import time
 from collections import Counter
@@ -43,6 +44,8 @@ DELAY_SECONDS = 2.0
 DRAIN_SECONDS = 90.0
 """In which all that was acknowledged is delivered: a transaction that is asked about again comes late."""
 SETTLE_SECONDS = 3.0
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+"""Errors are counted by what is left without numbers."""
 
 
 @attrs.define
@@ -132,7 +135,7 @@ class Load:
         try:
             await send(name)
         except Exception as error:  # each is told at the end
-            self.kinds[kind].errors[f"{type(error).__name__}: {error}"[:200]] += 1
+            self.kinds[kind].errors[_NUMBER.sub("N", f"{type(error).__name__}: {error}")[:200]] += 1
         else:
             self.kinds[kind].ms.append(1000 * (time.monotonic() - due))
 

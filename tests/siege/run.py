@@ -30,6 +30,7 @@ from twisted_mq.storage.check import check_store
 SAMPLE_SECONDS = 0.5
 HONEST_END_SECONDS = 180.0
 SYNC_SECONDS = 60.0
+STOP_SECONDS = 180.0
 TIMEOUT_SECONDS = 3.0
 """How long an honest send may take: the clients' own default."""
 MIB = 1 << 20
@@ -120,7 +121,7 @@ class Siege:
         processes = self._servers.processes
         self.outcome.processor_seconds = {name: processor_seconds(process) for name, process in processes.items()}
         order = ("slave", "broker", "name server")
-        self.outcome.exit_status = {name: processes[name].stop(60) for name in order}
+        self.outcome.exit_status = {name: processes[name].stop(STOP_SECONDS) for name in order}
 
     def _judge(self) -> None:
         outcome = self.outcome

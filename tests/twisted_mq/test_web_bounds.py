@@ -12,7 +12,7 @@ from twisted.web.http import Request
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
-from twisted_mq.web_bounds import MOST_CONNECTIONS, REQUEST_SECONDS, BoundedChannel, BoundedSite
+from twisted_mq.web_bounds import MOST_CONNECTIONS, REQUEST_SECONDS, BoundedChannel, BoundedRequest, BoundedSite
 
 WHOLE = b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -98,3 +98,34 @@ class BoundsTest(SynchronousTestCase):
         self.connect("10.0.0.2", b"GET /")
         self.connect("10.0.0.3", b"GET /")
         self.assertFalse(any(one.disconnecting for one in asked))
+
+    def test_forms_of_too_many_fields_or_of_several_parts_are_cut_unread(self) -> None:
+        self.site.requestFactory = FormRequest
+        for kind, form in (
+            (b"application/x-www-form-urlencoded", b"a=b&" * 501),
+            (b"multipart/form-data; boundary=x", b"--x--"),
+        ):
+            head = b"POST /health HTTP/1.1\r\nHost: h\r\ncontent-type: %s\r\ncontent-length: %d\r\n\r\n" % (
+                kind,
+                len(form),
+            )
+            self.assertTrue(self.connect(data=head + form).disconnecting)
+        few = b"a=b&c=d"
+        head = b"POST /health HTTP/1.1\r\nHost: h\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 7\r\n\r\n"
+        self.assertFalse(self.connect(data=head + few).disconnecting)
+
+    def test_so_many_requests_in_one_read_are_answered(self) -> None:
+        some, many = self.connect(data=WHOLE * 32), self.connect(data=WHOLE * 33)
+        self.assertEqual((some.value().count(b"well"), some.disconnecting), (32, False))
+        self.assertEqual((many.value().count(b"well"), many.disconnecting), (32, True))
+        some.channel.dataReceived(WHOLE)
+        self.assertEqual(some.value().count(b"well"), 33)
+
+    def test_pages_without_forms_take_no_body(self) -> None:
+        with_body = self.connect(data=b"POST /health HTTP/1.1\r\nHost: h\r\ncontent-length: 1\r\n\r\nx")
+        chunked = self.connect(data=b"POST /health HTTP/1.1\r\nHost: h\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n")
+        self.assertTrue(with_body.disconnecting and chunked.disconnecting)
+
+
+class FormRequest(BoundedRequest):
+    most_bytes = 10_000

@@ -30,7 +30,7 @@ from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import bind, listen
-from twisted_mq.web_bounds import BoundedSite
+from twisted_mq.web_bounds import BoundedRequest, BoundedSite
 
 IDLE_SECONDS = 60.0
 MOST_FORM_BYTES = 1024 * 1024
@@ -48,14 +48,10 @@ def _encrypted(options: ClientOptions, reactor: interfaces.IReactorTime) -> Conn
     )
 
 
-class ConsoleRequest(PageRequest):
-    """A request with a body of a bounded length."""
+class ConsoleRequest(BoundedRequest):
+    """A request with a form."""
 
-    def gotLength(self, length: int | None) -> None:
-        if length is None or length > MOST_FORM_BYTES:
-            self.channel.loseConnection()
-            length = 0
-        super().gotLength(length)
+    most_bytes = MOST_FORM_BYTES
 
 
 class ConsoleSite(BoundedSite):

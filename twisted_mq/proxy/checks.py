@@ -16,6 +16,18 @@ SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 _has_control = re.compile(r"[\x00-\x1f\x7f-\x9f]").search
 
 
+MOST_PARTS = 1000
+"""The limit of messages, entries, topics or subscriptions in one call. Apache has no limit."""
+PARTS_OF_SLICE = 50
+"""The limit of those that are handled in one turn: each is a request to a broker."""
+
+
+def check_count(name: str, count: int) -> None:
+    """Raise ProxyError if a call has too many parts."""
+    if count > MOST_PARTS:
+        raise ProxyError("BAD_REQUEST", f"{name}: {count} in one call, at most {MOST_PARTS} are allowed")
+
+
 def checked_topic(resource: Any) -> str:
     """Return the topic's name. Raises ProxyError if it is not allowed."""
     name = str(resource.name)

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 from twisted.internet import defer
+from twisted.internet.task import deferLater
 
 from twisted_mq.client.core.pop_result import PopStatus, pop_result
 from twisted_mq.logs import Logger
@@ -34,7 +35,14 @@ from twisted_mq.protocol.text.properties import PROPERTY_POP_CK, PROPERTY_TAGS
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.proxy.brokers import CALL_SECONDS
-from twisted_mq.proxy.checks import check_changed_invisible, check_received_invisible, checked_group, checked_topic
+from twisted_mq.proxy.checks import (
+    PARTS_OF_SLICE,
+    check_changed_invisible,
+    check_count,
+    check_received_invisible,
+    checked_group,
+    checked_topic,
+)
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.conversion import handed_out
 from twisted_mq.proxy.grpc.calls import Call
@@ -234,7 +242,12 @@ class Receiving:
         topic, group = checked_topic(request.topic), checked_group(request.group)
         if not request.entries:
             raise ProxyError("BAD_REQUEST", "entries: none to acknowledge")
-        entries = [await self._ack_entry(client, topic, group, entry) for entry in request.entries]
+        check_count("entries", len(request.entries))
+        entries = []
+        for number, entry in enumerate(request.entries, 1):
+            if not number % PARTS_OF_SLICE:
+                await deferLater(self._parts.clock, 0)
+            entries.append(await self._ack_entry(client, topic, group, entry))
         return AckMessageResponse(status=common_status(one.status for one in entries), entries=entries)
 
     async def _ack_entry(self, client: GrpcClient, topic: str, group: str, entry: Any) -> Any:

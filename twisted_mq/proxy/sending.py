@@ -7,6 +7,7 @@ from collections import OrderedDict
 from typing import Any
 
 import attrs
+from twisted.internet.task import deferLater
 
 from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -26,7 +27,7 @@ from twisted_mq.protocol.text.properties import PROPERTY_SHARDING_KEY, encode_pr
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, fast_header
 from twisted_mq.proxy.brokers import Brokers
-from twisted_mq.proxy.checks import check_message, checked_topic
+from twisted_mq.proxy.checks import PARTS_OF_SLICE, check_count, check_message, checked_topic
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.conversion import Outgoing, outgoing
 from twisted_mq.proxy.messages import (
@@ -132,6 +133,7 @@ class Sending:
         parts, messages = self._parts, request.messages
         if not messages:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
+        check_count("messages", len(messages))
         topic = checked_topic(messages[0].topic)
         if any(one.topic.name != topic for one in messages):
             raise ProxyError("MESSAGE_CORRUPTED", "messages of several topics in one call")
@@ -209,7 +211,9 @@ class Sending:
         """
         broker_name, queue_id = queues[next(self._turn) % len(queues)]
         entries = []
-        for one in sent:
+        for number, one in enumerate(sent, 1):
+            if not number % PARTS_OF_SLICE:
+                await deferLater(self._parts.clock, 0)
             try:
                 answer = await self._put(client, topic, broker_name, queue_id, one)
                 entries.append(self._entry(client, topic, broker_name, one, answer))

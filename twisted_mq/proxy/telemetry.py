@@ -15,7 +15,7 @@ from twisted_mq.protocol.headers import CheckTransactionStateRequestHeader
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
-from twisted_mq.proxy.checks import checked_group, checked_topic
+from twisted_mq.proxy.checks import check_count, checked_group, checked_topic
 from twisted_mq.proxy.client import CONSUMERS, PRODUCER, GrpcClient
 from twisted_mq.proxy.clients import Clients
 from twisted_mq.proxy.conversion import handed_out
@@ -68,6 +68,8 @@ class Telemetry:
         if pub_sub is None:
             call.finish(GrpcStatus.INVALID_ARGUMENT, "settings have neither publishing nor subscription")
             return
+        check_count("topics", len(settings.publishing.topics))
+        check_count("subscriptions", len(settings.subscription.subscriptions))
         access_key = await self._authenticate(call)
         group = None
         if pub_sub == "publishing":

@@ -7,8 +7,8 @@ call ends without the others. While a client does not read, nothing is read from
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -46,7 +46,7 @@ from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.shares import address_of
-from twisted_mq.remoting.socket_channel import GRACE_SECONDS
+from twisted_mq.remoting.socket_channel import GRACE_SECONDS, SLICE_SECONDS
 from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 
 ALLOWANCES: Mapping[type[Event], Allowance] = {
@@ -59,6 +59,8 @@ ALLOWANCES: Mapping[type[Event], Allowance] = {
 """The limits of events that cost a server more than a client. No client of RocketMQ comes near them."""
 EMPTY_DATA = Allowance(1000, 10)
 """The limit of DATA frames without data that do not end their stream (CVE-2019-9518)."""
+PIECE_BYTES = 4096
+"""The limit of bytes that are parsed in one piece: frames of some 40 calls."""
 LAST_STREAM = 2**31 - 1
 TOO_MANY_PINGS = b"too_many_pings"
 """A gRPC client that reads this in a GOAWAY doubles the time between its pings (gRPC's keepalive policy)."""
@@ -135,6 +137,9 @@ class GrpcConnection(protocol.Protocol):
         self._writing: interfaces.IDelayedCall | None = None
         self._closing = False
         self._cut_off: interfaces.IDelayedCall | None = None
+        self._unread = b""
+        self._events: deque[Event] = deque()
+        self._next_slice: interfaces.IDelayedCall | None = None
         self._last_active = self._idle_since = self._seconds()
         self._pinged_at: float | None = None
         self.connected_now = False
@@ -186,6 +191,11 @@ class GrpcConnection(protocol.Protocol):
         if self._cut_off is not None:
             self._cut_off.cancel()
             self._cut_off = None
+        if self._next_slice is not None:
+            self._next_slice.cancel()
+            self._next_slice = None
+        self._unread = b""
+        self._events.clear()
         for stream in list(self._streams.values()):
             stream.call.is_broken = True
             self._forget(stream)
@@ -198,29 +208,53 @@ class GrpcConnection(protocol.Protocol):
             return
         self._last_active = self._seconds()
         self._pinged_at = None
-        try:
-            events = self._h2.receive_data(data)
-        except H2Error as error:
-            self._broken(f"{type(error).__name__}: {error}")
-            return
+        if self._unread or self._events:  # a TLS transport hands on what it has decrypted, paused or not
+            self._unread += data
+        else:
+            self._unread = data
+            self._read()
+
+    def _read(self) -> None:
+        """Handle what has come, event by event: others have their turn after SLICE_SECONDS."""
+        end = self._seconds() + SLICE_SECONDS
         self._reading = True
         try:
-            self._react(events)
+            while self._parsed() and self._handled(self._events.popleft()):
+                if (self._events or self._unread) and self._seconds() >= end:
+                    self.transport.pauseProducing()
+                    self._next_slice = self._shared.clock.callLater(0, self._read_on)
+                    break
         finally:
             self._reading = False
         self._flush()
 
-    def _react(self, events: Iterable[Event]) -> None:
-        for event in events:
-            bucket = self._buckets.get(type(event))
-            if bucket is not None and not bucket.take(self._last_active):
-                self._too_much(type(event).__name__)
-                return
-            react = _REACTIONS.get(type(event))
-            if react is not None:
-                react(self, event)
-            if self._closing:
-                return
+    def _read_on(self) -> None:
+        self._next_slice = None
+        if not self._paused and not self._closing:
+            self._read()
+            if self._next_slice is None and not self._paused and self.connected_now:
+                self.transport.resumeProducing()
+
+    def _parsed(self) -> bool:
+        """Parse the next bytes where no event waits. Return False if there are none, or they end the connection."""
+        while not self._events and self._unread and not self._closing:
+            piece, self._unread = self._unread[:PIECE_BYTES], self._unread[PIECE_BYTES:]
+            try:
+                self._events.extend(self._h2.receive_data(piece))
+            except H2Error as error:
+                self._broken(f"{type(error).__name__}: {error}")
+        return bool(self._events) and not self._closing
+
+    def _handled(self, event: Event) -> bool:
+        """Handle an event. Return False if the connection is closed by it."""
+        bucket = self._buckets.get(type(event))
+        if bucket is not None and not bucket.take(self._last_active):
+            self._too_much(type(event).__name__)
+            return False
+        react = _REACTIONS.get(type(event))
+        if react is not None:
+            react(self, event)
+        return not self._closing
 
     # IPushProducer: the client stops reading, or reads again
 
@@ -233,7 +267,11 @@ class GrpcConnection(protocol.Protocol):
         for stream in list(self._streams.values()):
             self._pump(stream)
         self._flush()
-        if not self._paused:
+        if self._paused or self._next_slice is not None:
+            return
+        if self._unread or self._events:
+            self._next_slice = self._shared.clock.callLater(0, self._read_on)
+        else:
             self.transport.resumeProducing()
 
     def stopProducing(self) -> None:
@@ -264,7 +302,7 @@ class GrpcConnection(protocol.Protocol):
         now = self._seconds()
         deadline = None if head.timeout_seconds is None else now + head.timeout_seconds
         call = Call(stream_id, head, self.remote_address, shared.clock, deadline, self)
-        decoder = MessageDecoder(self._limits.message_bytes, head.encoding)
+        decoder = MessageDecoder(self._limits.message_bytes, head.encoding, self._limits.inflated_bytes)
         stream = self._streams[stream_id] = Stream(call, method, decoder, now)
         shared.calls += 1
         if method.takes_stream:

@@ -27,10 +27,11 @@ def frame(message: bytes, encoding: str = IDENTITY) -> bytes:
 
 
 class MessageDecoder:
-    """Cuts a stream's bytes into messages of at most `most_bytes`, before and after decompression."""
+    """Cuts a stream's bytes into messages of at most `most_bytes`, and `most_inflated` after decompression."""
 
-    def __init__(self, most_bytes: int, encoding: str = IDENTITY) -> None:
+    def __init__(self, most_bytes: int, encoding: str = IDENTITY, most_inflated: int | None = None) -> None:
         self._most_bytes = most_bytes
+        self._most_inflated = most_bytes if most_inflated is None else min(most_bytes, most_inflated)
         self._encoding = encoding
         self._buffer = bytearray()
 
@@ -48,7 +49,7 @@ class MessageDecoder:
             if compressed > 1:
                 raise GrpcError(GrpcStatus.INTERNAL, f"compressed flag is {compressed}, 0 or 1 are allowed")
             if length > self._most_bytes:
-                raise self._too_large(length)
+                raise self._too_large(length, self._most_bytes)
             end = GRPC_HEAD.size + length
             if len(buffer) < end:
                 return
@@ -61,16 +62,15 @@ class MessageDecoder:
             raise GrpcError(GrpcStatus.INTERNAL, "message is compressed, but grpc-encoding names no compression")
         inflater = zlib.decompressobj(_GZIP_WINDOW)
         try:
-            inflated = inflater.decompress(message, self._most_bytes + 1)
+            inflated = inflater.decompress(message, self._most_inflated + 1)
         except zlib.error as error:
             raise GrpcError(GrpcStatus.INTERNAL, f"message cannot be decompressed: {error}") from None
-        if len(inflated) > self._most_bytes:
-            raise self._too_large(len(inflated))
+        if len(inflated) > self._most_inflated:
+            raise self._too_large(len(inflated), self._most_inflated)
         if not inflater.eof:
             raise GrpcError(GrpcStatus.INTERNAL, "message cannot be decompressed: its end is missing")
         return inflated
 
-    def _too_large(self, length: int) -> GrpcError:
-        return GrpcError(
-            GrpcStatus.RESOURCE_EXHAUSTED, f"message of {length} bytes is larger than the limit of {self._most_bytes}"
-        )
+    @staticmethod
+    def _too_large(length: int, most: int) -> GrpcError:
+        return GrpcError(GrpcStatus.RESOURCE_EXHAUSTED, f"message of {length} bytes is larger than the limit of {most}")

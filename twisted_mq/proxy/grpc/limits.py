@@ -12,7 +12,9 @@ class Limits:
     """Limits of each connection of a server."""
 
     message_bytes: int = 136_314_880
-    """The limit of a request in bytes, also when decompressed (Apache: grpcMaxInboundMessageSize)."""
+    """The limit of a request in bytes (Apache: grpcMaxInboundMessageSize)."""
+    inflated_bytes: int = 16 * MIB
+    """The limit of a compressed request after decompression, which takes about 1 ms a MiB. Apache's is `message_bytes`."""
     streams: int = 1000
     """The limit of concurrent calls on a connection. Past it, a client opens more connections."""
     calls: int = 20_000

@@ -485,3 +485,32 @@ class CompressionTests(SynchronousTestCase):
 async def _twice(call, request):
     await call.send(request)
     await call.send(StringValue(value="short"))
+
+
+class SliceTests(SynchronousTestCase):
+    """Many calls in one read are handled in slices, with others' turns between them."""
+
+    def test_what_is_left_of_a_read_is_handled_in_later_turns(self):
+        wire = Wire(methods())
+        streams = []
+        for _ in range(200):
+            stream = wire.begin(ECHO)
+            wire.client.send_data(stream, message("x" * 50), end_stream=True)
+            streams.append(stream)
+        seconds = iter(range(10**6))
+        wire.server._seconds = lambda: next(seconds)
+        wire.send(wire.client.data_to_send())
+        self.assertTrue(wire.server._unread)
+        self.assertEqual(wire.transport.producerState, "paused")
+        self.assertLess(sum(bool(wire.texts(stream)) for stream in streams), 100)
+        wire.clock.advance(0)
+        wire.exchange()
+        self.assertEqual(wire.transport.producerState, "producing")
+        self.assertEqual([wire.texts(stream) for stream in streams], [["x" * 50]] * 200)
+
+    def test_a_connection_that_is_lost_leaves_no_turn(self):
+        wire = Wire(methods())
+        wire.server._unread, wire.server._next_slice = b"x", wire.clock.callLater(0, self.fail)
+        wire.server.connectionLost()
+        wire.clock.advance(0)
+        self.assertEqual(wire.server._unread, b"")
