@@ -29,8 +29,8 @@ PAGES = [
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts),
 ]
 RUNNABLE = {"python", "shell", "properties"}
-SHOWN_ONLY = {"text", "java"}
-"""Java programs are run beside Apache's client, in interop/test_java_tests.py."""
+SHOWN_ONLY = {"text", "java", "sql"}
+"""Java programs are run beside Apache's client, in interop/test_java_tests.py; queries by the tests of Spark."""
 
 _FENCE = re.compile(
     r"^(?:<!-- (?P<mark>[^\n]*?) -->\n)?(?P<fence>`{3,})(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$",

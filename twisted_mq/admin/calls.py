@@ -37,7 +37,7 @@ from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingConnectError
-from twisted_mq.routing.name_servers import check_name_server
+from twisted_mq.routing.name_servers import NotANameServer, check_name_server
 
 if TYPE_CHECKING:
     from twisted_mq.client.core.client_options import ClientOptions
@@ -167,7 +167,11 @@ class NoNameServer(AdminError):
     """None of the name servers can be reached."""
 
     def __init__(self, addresses: list[str], failures: Mapping[str, RemotingConnectError]) -> None:
-        super().__init__(f"no name server at {', '.join(addresses)}", "start one with `mq up`, or name another with -n")
+        others = [
+            f"{address}: {failure}" for address, failure in failures.items() if isinstance(failure, NotANameServer)
+        ]
+        problem = "; ".join(others) or f"no name server at {', '.join(addresses)}"
+        super().__init__(problem, "start one with `mq up`, or name another with -n")
         self.failures = {address: str(failure) for address, failure in failures.items()}
 
 

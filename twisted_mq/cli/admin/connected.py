@@ -17,6 +17,8 @@ from twisted_mq.encryption.clients import encrypted
 from twisted_mq.encryption.settings import ClientSettings
 from twisted_mq.extras import MissingExtra
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
+from twisted_mq.routing.errors import ClientOptionIllegal
+from twisted_mq.routing.name_servers import parse_addresses
 
 CONNECT_SECONDS = 3.0
 
@@ -32,12 +34,13 @@ def connected(
 ) -> Iterator[AdminContext]:
     """What work is done with; its connections are closed at the end. Raises CliError."""
     credentials, tls = servers.account(), servers.tls_settings()
+    name_servers = _addresses(servers)
     connect = None if tls is None else _encrypted(reactor, tls)
     client = RemotingClient(reactor, connect=connect, credentials=credentials)
     try:
         yield AdminContext(
             client=client,
-            name_servers=servers.addresses,
+            name_servers=name_servers,
             echo=echo,
             warn=warn,
             now_ms=wall_ms(reactor),
@@ -49,6 +52,14 @@ def connected(
         )
     finally:
         client.close()
+
+
+def _addresses(servers: Servers) -> list[str]:
+    """Raises CliError for an address that is none."""
+    try:
+        return list(parse_addresses(";".join(servers.addresses), "--namesrv")) if servers.addresses else []
+    except ClientOptionIllegal as error:
+        raise CliError(str(error)) from error
 
 
 def _encrypted(reactor: IReactorTime, settings: ClientSettings) -> Connect:
