@@ -120,6 +120,60 @@ class InnerBatch:
 
 
 @attrs.define(eq=False)
+class PlainMessages:
+    """Messages of one topic that are not special on their way into the store, as columns with an item for each message.
+
+    The topic has 127 bytes at most. `properties` are the records' text form in UTF-8, of 32,767 bytes at most each. `born_host`
+    has 8 bytes. The sys flag has no bit of IPv6 hosts, inner batches or messages outside of queues.
+    """
+
+    topic: str
+    queue_ids: Sequence[int]
+    bodies: Sequence[bytes]
+    properties: Sequence[bytes]
+    tags_codes: Sequence[int]
+    born_timestamps: Sequence[int]
+    born_host: bytes
+    flag: int
+    sys_flag: int
+    reconsume_times: int
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def each(self) -> Iterator[InnerMessage]:
+        """Return each as a message of its own, without a property map."""
+        columns = zip(self.queue_ids, self.bodies, self.properties, self.tags_codes, self.born_timestamps, strict=True)
+        for queue_id, body, properties, tags_code, born_timestamp in columns:
+            yield InnerMessage(
+                self.topic,
+                queue_id,
+                body,
+                properties,
+                {},
+                tags_code,
+                self.flag,
+                self.sys_flag,
+                born_timestamp,
+                self.born_host,
+                self.reconsume_times,
+            )
+
+
+@attrs.define(eq=False)
+class Places:
+    """Where messages were stored, as columns; `end_offset` is the first byte behind the last one."""
+
+    queue_offsets: Sequence[int] = ()
+    physical_offsets: Sequence[int] = ()
+    sizes: Sequence[int] = ()
+    end_offset: int = -1
+
+    def __len__(self) -> int:
+        return len(self.queue_offsets)
+
+
+@attrs.define(eq=False)
 class PutResult:
     """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch.
 
@@ -210,6 +264,13 @@ class IMessageStore(Interface):
 
     def put_messages(batch: InnerBatch) -> PutResult:
         """Append a batch back to back, all or none (Apache: putMessages)."""
+
+    def put_plain(messages: PlainMessages) -> Places:
+        """Append plain messages up to the first that `put_message` has to look at; return where they are.
+
+        That is one whose queue is not there yet or is a special one, for which there is no room in the log's or queue's file,
+        or which the store does not take. Those of one queue may become visible together.
+        """
 
     def dispatch(arrived: ArrivalListener | None = None) -> bool:
         """Make everything appended visible that may be, under synchronous flush only what is flushed, and tell of it.

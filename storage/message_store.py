@@ -35,6 +35,8 @@ from twisted_mq.storage.interfaces import (
     InnerBatch,
     InnerMessage,
     IsBatchTopic,
+    Places,
+    PlainMessages,
     PutResult,
     QueryResult,
     RecordTest,
@@ -73,6 +75,7 @@ class FileMessageStore:
     put_message: Callable[[InnerMessage], PutResult]
     """The appender's own, of the latest start: nothing stands between a sender and the log."""
     put_messages: Callable[[InnerBatch], PutResult]
+    put_plain: Callable[[PlainMessages], Places]
 
     def __init__(
         self,
@@ -123,6 +126,7 @@ class FileMessageStore:
         self.gate = Gate(Shut.NOT_STARTED)
         self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self.gate)
         self.put_message, self.put_messages = self._appender.put, self._appender.put_batch
+        self.put_plain = self._appender.put_plain
         self.retention = Retention(config, self._log, self._queues, self.gate, index.trim)
 
     # Life

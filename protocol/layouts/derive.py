@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from mmap import mmap
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -185,6 +185,11 @@ def derive_field(layout: construct.Struct, name: str, **known: int) -> struct.St
 def repeated(one: struct.Struct, count: int) -> struct.Struct:
     """The same so many times back to back."""
     return struct.Struct(one.format[:1] + one.format[1:] * count)
+
+
+def texts(lengths: Iterable[int]) -> struct.Struct:
+    """Cuts bytes into pieces of these lengths."""
+    return struct.Struct("".join(f"{length}s" for length in lengths))
 
 
 def field_offset(layout: construct.Struct, name: str, **known: int) -> int:

@@ -26,7 +26,7 @@ import msgspec
 
 from twisted_mq.protocol.codes import LANGUAGES
 from twisted_mq.protocol.errors import CommandError
-from twisted_mq.protocol.layouts.derive import derive_fields, derive_struct
+from twisted_mq.protocol.layouts.derive import derive_field, derive_fields, derive_struct, field_offset
 from twisted_mq.protocol.wire.extfields import decode_binary_fields, decode_json_fields, encode_binary_fields
 
 CURRENT_VERSION = 479
@@ -55,6 +55,9 @@ HEADER = construct.Struct(
     "ext_fields" / construct.Bytes(construct.this.ext_fields_length),
 )
 
+_OPAQUE_AT = field_offset(HEADER, "opaque")
+OPAQUE_PLACE = slice(_OPAQUE_AT, _OPAQUE_AT + derive_field(HEADER, "opaque").size)
+"""Where a ROCKETMQ header has its opaque."""
 LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
 _UP_TO_REMARK = derive_struct(HEADER)
 _FIELDS_LENGTH = derive_struct(construct.Struct(HEADER.ext_fields_length))

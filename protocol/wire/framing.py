@@ -11,6 +11,8 @@ Example: a route query without fields, `{"code":105}`, is 00000010 00 00000c 7b2
 
 from __future__ import annotations
 
+from typing import TypeAlias, cast
+
 import construct
 
 from twisted_mq.protocol.errors import CommandError, FrameError, FrameTooLarge
@@ -22,6 +24,16 @@ from twisted_mq.protocol.wire.command import (
     decode_json_command,
     encode_binary_header,
     encode_json_header,
+)
+from twisted_mq.protocol.wire.shapes import (
+    MAX_BODY_BYTES,
+    MAX_STREAK,
+    MIN_STREAK,
+    NO_SHAPES,
+    Family,
+    Shapes,
+    ShapesOfPeer,
+    Streak,
 )
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
@@ -91,13 +103,60 @@ def code_of_start(start: bytes) -> int:
     return int(start.partition(b":")[2].partition(b",")[0]) if len(start) > 2 else int.from_bytes(start, "big")
 
 
+Received: TypeAlias = RemotingCommand | Streak
+"""A command, or several requests that have shapes."""
+
+
+def _cut_alike(streak: Streak, data: bytes, position: int, size: int, body: int) -> int:
+    """Take the frames from `position` on that begin like the one before it, which has `size` bytes; return their end.
+
+    `body` is where the body begins in such a frame.
+    """
+    shape = streak.shapes[-1]
+    unpack, fixed = shape.unpack, shape.fixed
+    add_parts, add_body, before = streak.parts.append, streak.bodies.append, len(streak)
+    head = data[position - size : position - size + HEAD_BYTES]
+    last = min(len(data) - size, position + size * (MAX_STREAK - before - 1))
+    while position <= last and data[position : position + HEAD_BYTES] == head:
+        parts = unpack(data, position + HEAD_BYTES)
+        if parts[::2] != fixed:
+            break
+        add_parts(parts)
+        add_body(data[position + body : position + size])
+        position += size
+    streak.shapes += [shape] * (len(streak) - before)
+    return position
+
+
+def _next_streak(streak: Streak | None, received: list[Received], family: Family) -> Streak:
+    """Begin a streak, and end the one before it."""
+    if streak is not None:
+        _end_streak(streak, received)
+    begun = Streak(family)
+    received.append(begun)
+    return begun
+
+
+def _end_streak(streak: Streak, received: list[Received]) -> None:
+    """Replace a streak that is too short, the last one of what was received, by its commands. Raises CommandError."""
+    if len(streak) < MIN_STREAK:
+        received.pop()
+        for index in range(len(streak)):
+            received.append(streak.plain(index))
+
+
 class FrameDecoder:
-    """Cuts a stream into commands. Keeps at most one incomplete frame; never holds more than `max_frame_bytes` of it."""
+    """Cuts a stream into commands. Keeps at most one incomplete frame; never holds more than `max_frame_bytes` of it.
 
-    __slots__ = ("_failed", "_held", "_max", "_needed", "_offset")
+    With `shapes`, requests that have one come in streaks.
+    """
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    __slots__ = ("_failed", "_held", "_learns", "_max", "_needed", "_offset", "_shapes")
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, shapes: Shapes = NO_SHAPES) -> None:
         self._max = max_frame_bytes
+        self._shapes = ShapesOfPeer(shapes)
+        self._learns = shapes.by_code
         # one growing array, not a list of pieces: a peer may send a byte at a time
         self._held = bytearray()
         self._needed = LENGTH_BYTES
@@ -110,34 +169,45 @@ class FrameDecoder:
         return len(self._held)
 
     def receive_data(self, data: bytes) -> list[RemotingCommand]:
-        """All commands that are complete with `data`, in order.
+        """Return all commands that are complete with `data`, in order. For a decoder without shapes.
 
         Raises FrameTooLarge or FrameError; the commands before the damaged frame are in its `commands`
         attribute, and the decoder takes no more data after it.
         """
+        return cast(list[RemotingCommand], self.receive(data))
+
+    def receive(self, data: bytes) -> list[Received]:
+        """Do the same for a decoder with shapes."""
         if self._held:
             self._held += data
             if len(self._held) < self._needed:
                 return []
             data = bytes(self._held)
             self._held.clear()
-        commands: list[RemotingCommand] = []
+        commands: list[Received] = []
         try:
             consumed = self._cut(data, commands)
         except FrameError as error:
             self._failed = True
             error.commands = commands
             raise
+        except CommandError as error:  # of a streak that was too short
+            self._failed = True
+            damage = FrameError(str(error), self._offset)
+            damage.commands = commands
+            raise damage from error
         self._offset += consumed
         if consumed < len(data):
             self._held += data[consumed:]
         return commands
 
-    def _cut(self, data: bytes, commands: list[RemotingCommand]) -> int:
+    def _cut(self, data: bytes, commands: list[Received]) -> int:
         """Append every complete command of `data`; return how many bytes they took. Sets the bytes needed next."""
         if self._failed:
             raise FrameError("data after a damaged frame", self._offset)
         position, end, longest = 0, len(data), self._max - LENGTH_BYTES
+        shape_of, learns = self._shapes.get, self._learns
+        streak: Streak | None = None
         while end - position >= HEAD_BYTES:
             length, mark = _unpack_head(data, position)
             frame_end = position + LENGTH_BYTES + length
@@ -146,16 +216,36 @@ class FrameDecoder:
             body_at = position + HEAD_BYTES + (mark & 0xFFFFFF)
             if body_at > frame_end:
                 raise FrameError(f"a header of {mark & 0xFFFFFF} bytes in a frame of {length}", self._offset + position)
+            shape = shape_of(mark)
+            is_strange = shape is None
+            if shape is not None and (streak is not None or end - frame_end > (MIN_STREAK - 2) * length):
+                parts = shape.unpack(data, position + HEAD_BYTES)
+                if parts[::2] == shape.fixed and frame_end - body_at <= MAX_BODY_BYTES:
+                    if streak is None or streak.family is not shape.family or len(streak) == MAX_STREAK:
+                        streak = _next_streak(streak, commands, shape.family)
+                    streak.add(shape, parts, data[body_at:frame_end])
+                    position = _cut_alike(streak, data, frame_end, frame_end - position, body_at - position)
+                    continue
+                is_strange = True
+            if streak is not None:
+                _end_streak(streak, commands)
+                streak = None
             try:
                 decode = _DECODERS[mark >> 24]
             except KeyError:
                 reason = f"serialize type {mark >> 24}, known are 0 and 1"
                 raise FrameError(reason, self._offset + position) from None
+            header = data[position + HEAD_BYTES : body_at]
             try:
-                commands.append(decode(data[position + HEAD_BYTES : body_at], data[body_at:frame_end]))
+                command = decode(header, data[body_at:frame_end])
             except CommandError as error:
                 raise FrameError(str(error), self._offset + position) from error
+            if is_strange and command.code in learns:
+                self._shapes.learn(mark, header, command)
+            commands.append(command)
             position = frame_end
+        if streak is not None:
+            _end_streak(streak, commands)
         if position < end:
             self._needed = self._bytes_needed(data, position)
         return position

@@ -6,12 +6,16 @@ and its queue entry is there before either is written, so a full disk leaves not
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_records import encode_records
+from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES
+from twisted_mq.protocol.layouts.plain_records import PLAIN_HEAD_BYTES, encode_plain_records, encode_tails
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
 from twisted_mq.protocol.layouts.record_codec import encode_record, moved_record
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
@@ -21,7 +25,7 @@ from twisted_mq.storage.appending.gate import Gate, refused
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
 from twisted_mq.storage.files.descriptors import is_shortage
-from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus, Shut
+from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, Places, PlainMessages, PutResult, PutStatus, Shut
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -32,6 +36,14 @@ logger = logging.getLogger(__name__)
 _UNUSUAL = OUT_OF_QUEUES | INNER_BATCH
 _PUT_OK = PutStatus.PUT_OK
 """A constant of this module: up to Python 3.11 looking up an enum's member takes as long as ten other lookups."""
+
+
+Row: TypeAlias = tuple[ConsumeQueue, Iterator[int], list[int]]
+"""Messages for one queue: it, the queue offsets that it has room for, and the entries as `append_many` takes them."""
+
+
+def _last_offset(row: Row) -> int:
+    return row[2][-ENTRY_FIELDS] if row[2] else 0
 
 
 class Appender:
@@ -116,6 +128,70 @@ class Appender:
             tags_code = message.tags_code if not queue.is_schedule else self._admission.due_time(message, timestamp)
             self._dispatcher.pending.append((queue, offset, size, tags_code, timestamp))
         return PutResult(_PUT_OK, queue_offset, offset, end, timestamp)
+
+    def put_plain(self, messages: PlainMessages) -> Places:
+        """Append plain messages in one piece, see IMessageStore.put_plain."""
+        log = self._log
+        if self._gate.why is not None or len(self._store_host) != IPV4_HOST_BYTES:
+            return Places()
+        lengths, tails = [*map(len, messages.bodies)], encode_tails(messages.topic, messages.properties)
+        sizes = [PLAIN_HEAD_BYTES + length + tail for length, tail in zip(lengths, map(len, tails), strict=True)]
+        offsets = [*itertools.accumulate(sizes, initial=log.max_offset)]
+        fitting = bisect.bisect_right(offsets, log.limit) - 1
+        if max(lengths) > self._max_body:
+            fitting = min(fitting, next(index for index, length in enumerate(lengths) if length > self._max_body))
+        timestamp = self._now_ms()
+        queue_offsets = self._enqueue(messages, offsets, sizes, fitting, timestamp)
+        count = len(queue_offsets)
+        if not count:
+            return Places()
+        begin, end = offsets[0], offsets[count]
+        log.view[begin - log.base : end - log.base] = encode_plain_records(
+            messages.bodies,
+            tails,
+            sizes,
+            lengths,
+            messages.queue_ids,
+            queue_offsets,
+            offsets,
+            messages.born_timestamps,
+            flag=messages.flag,
+            sys_flag=messages.sys_flag,
+            born_host=messages.born_host,
+            store_timestamp=timestamp,
+            store_host=self._store_host,
+            reconsume_times=messages.reconsume_times,
+        )
+        log.max_offset = end
+        log.last_store_timestamp = timestamp
+        return Places(queue_offsets, offsets, sizes, end)
+
+    def _enqueue(
+        self, messages: PlainMessages, offsets: Sequence[int], sizes: Sequence[int], most: int, timestamp: int
+    ) -> list[int]:
+        """Take the next queue offset for each of the first messages, `most` at most, and hand these to the dispatcher."""
+        rows: dict[int, Row] = {}
+        queue_offsets: list[int] = []
+        columns = zip(messages.queue_ids[:most], offsets, sizes, messages.tags_codes)  # noqa: B905
+        for queue_id, offset, size, code in columns:
+            row = rows.get(queue_id)
+            if row is None:
+                queue = self._queues.by_key.get((messages.topic, queue_id))
+                if queue is None or queue.is_schedule:
+                    break
+                row = rows[queue_id] = queue, iter(range(queue.next_offset, queue.reserved_offset)), []
+            _, free, numbers = row
+            queue_offset = next(free, None)
+            if queue_offset is None:
+                break
+            numbers += (offset, size, code)
+            queue_offsets.append(queue_offset)
+        for queue, _, numbers in sorted(rows.values(), key=_last_offset):
+            if numbers:
+                queue.next_offset += len(numbers) // ENTRY_FIELDS
+                begin, size = numbers[0], numbers[-ENTRY_FIELDS] + numbers[1 - ENTRY_FIELDS] - numbers[0]
+                self._dispatcher.pending.append((queue, begin, size, numbers, timestamp))
+        return queue_offsets
 
     def _other_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """A batch queue, or a new queue; None where none of this name may be."""

@@ -37,6 +37,8 @@ from twisted_mq.storage.interfaces import (
     InnerBatch,
     InnerMessage,
     IsBatchTopic,
+    Places,
+    PlainMessages,
     PutResult,
     PutStatus,
     QueryResult,
@@ -156,6 +158,21 @@ class MemoryMessageStore:
             result.message_count = len(batch)
             self._put_together(len(batch))
         return result
+
+    def put_plain(self, messages: PlainMessages) -> Places:
+        """Append plain messages to queues that are there, see IMessageStore.put_plain."""
+        results: list[PutResult] = []
+        for message in messages.each():
+            queue = self._queues.get((message.topic, message.queue_id))
+            if queue is None or queue.batched or message.topic == SCHEDULE_TOPIC:
+                break
+            result = self.put_message(message)
+            if result.status is not PutStatus.PUT_OK:
+                break
+            results.append(result)
+        offsets = [result.physical_offset for result in results]
+        sizes = [result.end_offset - result.physical_offset for result in results]
+        return Places([result.queue_offset for result in results], offsets, sizes, self._max_offset)
 
     def _put_together(self, count: int) -> None:
         """Let the last records become visible as one."""

@@ -23,7 +23,7 @@ from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterTable
 from twisted_mq.broker.filter.consumer_filter_manager import consumer_filters
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.request_table import request_table
+from twisted_mq.broker.request_table import served_requests
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.layouts.batch_entry import encode_batch
@@ -140,9 +140,15 @@ def reads(frames: Iterator[bytes]) -> list[bytes]:
     return [b"".join(every[start : start + FRAMES_A_READ]) for start in range(0, len(every), FRAMES_A_READ)]
 
 
+def traffic_of(broker: BrokerController) -> Traffic:
+    """What channels of a broker share, as its service makes it."""
+    served = served_requests(broker)
+    return Traffic(served.processors, broker.clock, end_of_read=broker.dispatch, streaks=served.columns)
+
+
 def measure(broker: BrokerController, data: list[bytes]) -> tuple[float, int]:
     """Processor seconds for all reads, and bytes answered."""
-    channel = SocketChannel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch))
+    channel = SocketChannel(traffic_of(broker))
     channel.transport = Sink()  # type: ignore[assignment]
     channel.connectionMade()
     began = time.process_time()

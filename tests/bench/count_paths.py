@@ -18,7 +18,7 @@ import attrs
 import pytest
 from twisted.internet.task import Clock
 
-from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends
+from tests.bench.bench_broker import Sink, batches, make_broker, pulls, sends, traffic_of
 from twisted_mq.access.accounts import Accounts
 from twisted_mq.access.names import ResourceNames
 from twisted_mq.access.server_access import NOBODY_IS_ASKED, ServerAccess
@@ -26,7 +26,6 @@ from twisted_mq.access.user_access import UserAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.processors.send_checks import not_stored
-from twisted_mq.broker.request_table import request_table
 from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
@@ -37,7 +36,7 @@ from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.reactor_threads import at_once
-from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.tables.access_table import AccessTable
 
@@ -126,7 +125,7 @@ def asked(
     if figures:
         broker.statistics.measure(broker.clock.seconds)
     channel, transport = (
-        SocketChannel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)),
+        SocketChannel(traffic_of(broker)),
         LastWrite(),
     )
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]

@@ -12,13 +12,12 @@ from typing import Any
 
 from OpenSSL import SSL
 
-from tests.bench.bench_broker import Sink, sends
+from tests.bench.bench_broker import Sink, sends, traffic_of
 from tests.bench.count_paths import BATCH, CountedPath, Prepared, answered, counted_broker
-from twisted_mq.broker.request_table import request_table
 from twisted_mq.config.tls_options import TlsMode, TlsOptions
 from twisted_mq.encryption.contexts import put_below
 from twisted_mq.encryption.servers import server_encryption
-from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
+from twisted_mq.remoting.socket_channel import SocketChannel
 
 
 class Encrypted(Sink):
@@ -78,7 +77,7 @@ def encrypted(folder: str, reads: Iterable[list[bytes]]) -> tuple[Prepared, Peer
     options = TlsOptions(tls_server_mode=TlsMode.ENFORCING, tls_test_mode_enable=True)
     encryption: Any = server_encryption(options, broker.clock.seconds, broker.clock)
     channel, transport = (
-        SocketChannel(Traffic(request_table(broker), broker.clock, end_of_read=broker.dispatch)),
+        SocketChannel(traffic_of(broker)),
         Encrypted(),
     )
     channel.makeConnection(transport)  # type: ignore[no-untyped-call]

@@ -12,7 +12,16 @@ from tests.storage.conftest import START_MS, SettableClock, message, put, tagged
 from tests.support.batches import batched
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.storage.errors import StoreClosed
-from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, IMessageStore, PutResult, PutStatus
+from twisted_mq.storage.interfaces import (
+    Boundary,
+    GetResult,
+    GetStatus,
+    IMessageStore,
+    Places,
+    PlainMessages,
+    PutResult,
+    PutStatus,
+)
 
 RECORD_BYTES = 91 + len("TopicA") + len("hello")
 
@@ -389,3 +398,89 @@ def test_limits_can_be_changed_while_the_store_is_open(any_store: Any) -> None:
     assert any_store.put_message(message(body=b"hello")).status is PutStatus.MESSAGE_ILLEGAL
     assert put(any_store, message(body=b"hell"))[0].status is PutStatus.PUT_OK
     assert len(any_store.get_message("TopicA", 0, 0, 32, 1 << 20, None).records) == 1
+
+
+def plain(topic: str = "TopicA", queue_ids: tuple[int, ...] = (0, 1, 0), **more: Any) -> PlainMessages:
+    count = len(queue_ids)
+    tags = "ABC"[:count]
+    columns = {
+        "bodies": [b"body%d" % index for index in range(count)],
+        "properties": [f"TAGS\x01{tag}\x02".encode() for tag in tags],
+        "tags_codes": [ord(tag) for tag in tags],
+        "born_timestamps": [START_MS - index for index in range(count)],
+        "born_host": b"\x0a\x00\x00\x01\x00\x00\x12\x34",
+        "flag": 7,
+        "sys_flag": 2,
+        "reconsume_times": 2,
+    }
+    return PlainMessages(topic, queue_ids, **{**columns, **more})
+
+
+def whole(store: Any, queues: int = 2) -> list[tuple[Any, list[bytes]]]:
+    """The records of some queues as they lie in the log, and how the reads ended."""
+    results = [store.get_message("TopicA", queue, 0, 32, 1 << 20, None) for queue in range(queues)]
+    return [(brief(result), [bytes(record) for record in result.records]) for result in results]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_plain_messages_are_stored_as_each_would_be(any_store: Any, together: bool) -> None:
+    put(any_store, message(), message(queue_id=1))
+    messages = plain()
+    if together:
+        places = any_store.put_plain(messages)
+    else:
+        results = put(any_store, *messages.each())
+        places = Places(
+            [one.queue_offset for one in results],
+            [one.physical_offset for one in results],
+            [one.end_offset - one.physical_offset for one in results],
+            results[-1].end_offset,
+        )
+    size = 91 + len("TopicA") + len("body0") + len(b"TAGS\x01A\x02")
+    begin = 2 * RECORD_BYTES
+    assert (len(places), places.end_offset) == (3, begin + 3 * size)
+    assert list(places.queue_offsets) == [1, 1, 2]
+    assert list(places.physical_offsets[:3]) == [begin, begin + size, begin + 2 * size]
+    assert list(places.sizes) == [size] * 3
+    any_store.dispatch()
+    first, second = whole(any_store)
+    assert [decode_message(record).body for record in (*first[1], *second[1])] == [
+        b"hello", b"body0", b"body2", b"hello", b"body1",
+    ]  # fmt: skip
+    stored = decode_message(first[1][1])
+    assert (stored.flag, stored.sys_flag, stored.reconsume_times, stored.born_host) == (7, 2, 2, "10.0.0.1:4660")
+    assert (stored.properties, stored.born_timestamp) == ({"TAGS": "A"}, START_MS)
+
+
+def test_plain_messages_are_taken_up_to_a_queue_that_is_not_there(any_store: Any) -> None:
+    put(any_store, message())
+    places = any_store.put_plain(plain(queue_ids=(0, 5, 0)))
+    assert (len(places), list(places.queue_offsets)) == (1, [1])
+    assert len(any_store.put_plain(plain(queue_ids=(5,)))) == 0
+    assert [result.queue_offset for result in put(any_store, message(), message(queue_id=5))] == [2, 0]
+
+
+def test_plain_messages_are_taken_up_to_one_that_is_too_long(any_store: Any) -> None:
+    put(any_store, message())
+    any_store.configure(attrs.evolve(any_store.config, max_message_size=5))
+    places = any_store.put_plain(plain(queue_ids=(0, 0, 0), bodies=[b"12345", b"123456", b"1"]))
+    assert (len(places), list(places.queue_offsets)) == (1, [1])
+
+
+def test_a_store_that_is_closed_takes_no_plain_messages(any_store: Any) -> None:
+    put(any_store, message())
+    any_store.close()
+    assert len(any_store.put_plain(plain())) == 0
+
+
+def test_listeners_hear_of_plain_messages_of_each_queue(any_store: Any) -> None:
+    put(any_store, message(), message(queue_id=1))
+    any_store.dispatch()
+    heard: list[tuple[str, int, int, int, int]] = []
+    any_store.put_plain(plain())
+    any_store.dispatch(lambda *arrived: heard.append(arrived))
+    assert {(queue_id, offset, code) for _, queue_id, offset, code, _ in heard} >= {
+        (0, 1, ord("A")),
+        (0, 2, ord("C")),
+        (1, 1, ord("B")),
+    }

@@ -15,7 +15,7 @@ from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGro
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.filter.consumer_filter_manager import consumer_filters
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.request_table import request_table
+from twisted_mq.broker.request_table import served_requests
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import DataVersion
@@ -139,10 +139,12 @@ class BrokerInMemory:
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
             **more,
         )
-        self.processors = request_table(self.controller)
+        self.served = served_requests(self.controller)
+        self.processors = self.served.processors
         self.traffic = Traffic(
             self.processors,
             self.clock,
+            streaks=self.served.columns,
             end_of_read=self.controller.dispatch,
             channel_lost=self.controller.channel_lost,
             late=self.controller.late,

@@ -47,7 +47,7 @@ from twisted_mq.reactor_threads import CallFromThread, InThread, at_once
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.routing.route_cache import RouteCache
-from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, PutResult
+from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, Places, PlainMessages, PutResult
 from twisted_mq.turns import Turns, Work
 
 
@@ -97,6 +97,7 @@ class BrokerController:
     cold_reads: ColdReads = attrs.field(init=False)
     statistics: BrokerStatistics = attrs.field(init=False)
     timed_put: TimedCall[[InnerMessage], PutResult] = attrs.field(init=False)
+    timed_plain_puts: TimedCall[[PlainMessages], Places] = attrs.field(init=False)
     timed_get: TimedCall[..., GetResult] = attrs.field(init=False)
     polling: LongPolling = attrs.field(init=False)
     turns: Turns = attrs.field(init=False)
@@ -127,6 +128,7 @@ class BrokerController:
         if options.collects_figures:
             self.statistics.measure(seconds)
         self.timed_put = TimedCall(store.put_message, seconds)
+        self.timed_plain_puts = TimedCall(store.put_plain, seconds, self.timed_put.times)
         self.timed_get = TimedCall(store.get_message, seconds)
         self.polling = LongPolling(self.clock, self.now_ms, self.late, self.dispatch)
         self.turns = Turns(self.clock)
@@ -237,6 +239,7 @@ class BrokerController:
 
     def _time_calls(self) -> None:
         self.timed_put.arm()
+        self.timed_plain_puts.arm()
         if self.statistics.request_times is not None:
             self.statistics.request_times.arm()
         self.timed_get.arm()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
+import attrs
+
 from twisted_mq.access.guard import guarded
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
@@ -39,6 +41,7 @@ from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
 from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.processors.send_back import SendBackProcessor
 from twisted_mq.broker.processors.send_checks import SendChecks
+from twisted_mq.broker.processors.send_columns import SendColumns
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.requests.registry import serving_table
 from twisted_mq.remoting.channel import Processor
@@ -51,10 +54,34 @@ class RequestProcessor(Protocol):
     def processors(self) -> Mapping[RequestCode, Processor]: ...
 
 
-def request_table(broker: BrokerController) -> dict[int, Processor]:
-    """All requests that a broker serves, by their codes, each behind what it is asked first. The broker is complete."""
+@attrs.frozen
+class Served:
+    """What a broker serves: processors by code, each behind what it is asked first, and sends many at a time."""
+
+    processors: dict[int, Processor]
+    columns: SendColumns | None
+
+
+def served_requests(broker: BrokerController) -> Served:
+    """Return what a broker serves. The broker is complete."""
+    options, access, static = broker.options, broker.access, broker.static_topics
+    checks = SendChecks(options, broker.wall_ms, broker.topics, broker.advertised_ip, broker.known)
+    answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
+    columns = SendColumns(broker, checks, answers)
+
+    def choose() -> None:
+        columns.may_take = not access.checks and not static.topics
+
+    choose()
+    static.on_change.append(choose)
+    return Served(_request_table(broker, checks, answers), None if broker.is_slave else columns)
+
+
+def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAnswers) -> dict[int, Processor]:
     access = broker.access
-    table = serving_table("broker", *(one.processors for one in _processors(broker)), access.processors)
+    table = serving_table(
+        "broker", *(one.processors for one in _processors(broker, checks, answers)), access.processors
+    )
     table = broker.statistics.creations.timed(table, broker.clock.seconds)
     if broker.is_slave:
         refuse_on_slave(table, broker.options, broker.topics.is_ordered)
@@ -71,12 +98,10 @@ def request_table(broker: BrokerController) -> dict[int, Processor]:
     return served
 
 
-def _processors(broker: BrokerController) -> Iterator[RequestProcessor]:
+def _processors(broker: BrokerController, checks: SendChecks, answers: SendAnswers) -> Iterator[RequestProcessor]:
     options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
     consumers, producers = broker.consumers, broker.producers
-    checks = SendChecks(options, broker.wall_ms, topics, broker.advertised_ip, broker.known)
     records = NamedRecords(broker)
-    answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
     yield SendMessageProcessor(broker, checks, answers)
     yield SendBackProcessor(broker, records)
     yield RecallMessageProcessor(broker)

@@ -35,7 +35,7 @@ from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.name_server_lookup import NameServerLookUp, addresses_of_host, by_address_server, by_name
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
-from twisted_mq.broker.request_table import request_table
+from twisted_mq.broker.request_table import served_requests
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
@@ -330,10 +330,12 @@ class BrokerService(service.Service):
 
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
-        self.processors = request_table(controller)
+        served = served_requests(controller)
+        self.processors = served.processors
         traffic = Traffic(
             self.processors,
             self._reactor,
+            streaks=served.columns,
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
             late=controller.late,

@@ -108,9 +108,9 @@ class Budget(Generic[Peer]):
             return self._largest(self._incomplete)[0]
         return None
 
-    def hold(self, peer: Peer, size: int) -> bool:
-        """Whether a request of so many bytes of this peer may wait; then it counts until `let_go`."""
-        size += HELD_OVERHEAD
+    def hold(self, peer: Peer, size: int, requests: int = 1) -> bool:
+        """Whether requests of so many bytes of this peer may wait; then they count until `let_go`."""
+        size += HELD_OVERHEAD * requests
         held, limits = self._held.get(peer, 0) + size, self.options
         address = self._held_for.get(peer) or peer.share_address
         by_address = self._held_by.get(address)
@@ -120,27 +120,27 @@ class Budget(Generic[Peer]):
         if (
             held > limits.max_held_bytes_by_channel
             or not may_have(total + size - 1, self._held_total + size - 1, limits.max_held_bytes)
-            or not may_have(count, self._held_count, limits.max_held_requests)
+            or not may_have(count + requests - 1, self._held_count + requests - 1, limits.max_held_requests)
         ):
             if not count:
                 del self._held_by[address]
             return False
         self._held_for[peer] = address
-        by_address[0] += 1
+        by_address[0] += requests
         by_address[1] += size
         self._held[peer] = held
         self._held_total += size
-        self._held_count += 1
+        self._held_count += requests
         return True
 
-    def let_go(self, peer: Peer, size: int) -> None:
-        """Such a request waits no more."""
-        size += HELD_OVERHEAD
+    def let_go(self, peer: Peer, size: int, requests: int = 1) -> None:
+        """Such requests wait no more."""
+        size += HELD_OVERHEAD * requests
         self._held_total -= size
-        self._held_count -= 1
+        self._held_count -= requests
         address = self._held_for[peer]
         by_address = self._held_by[address]
-        by_address[0] -= 1
+        by_address[0] -= requests
         by_address[1] -= size
         if not by_address[0]:
             del self._held_by[address]

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 from twisted.internet import defer
 
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.shapes import Shapes, Streak
 
 Ready: TypeAlias = RemotingCommand | bytes | None
 """A command, an encoded frame, or None for no answer."""
@@ -79,3 +80,17 @@ class Channel(Protocol):
 
 
 Processor: TypeAlias = Callable[[Channel, RemotingCommand], Answer]
+
+
+class StreakProcessor(Protocol):
+    """Answers requests that have shapes, many at a time."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """Return the shapes of its requests."""
+
+    def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes | defer.Deferred[bytes]]:
+        """Process the requests from `start` on up to the first that needs the processor of its code.
+
+        Returns how many were processed, and the frames of their answers, in order and in one piece.
+        """

@@ -26,13 +26,14 @@ from zope.interface import implementer
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError, FrameError, ProtocolError
+from twisted_mq.protocol.errors import BrokerError, CommandError, FrameError, ProtocolError
 from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
-from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, encode_frame
+from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, Received, encode_frame
+from twisted_mq.protocol.wire.shapes import NO_SHAPES, Streak, one_by_one
 from twisted_mq.remoting.awaited_answers import AwaitedAnswers
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.channel import Answer, Later, Processor, Request
+from twisted_mq.remoting.channel import Answer, Later, Processor, Request, StreakProcessor
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import Rotation
@@ -78,6 +79,8 @@ class Traffic:
     it."""
     count: Callable[[str], None] | None = None
     """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
+    streaks: StreakProcessor | None = None
+    """Answers requests that come many at a time, where the processors would take longer."""
     pending_answers: int = 0
     requests_dropped: int = 0
     """The number of one-way requests that were not sent because their peers took nothing."""
@@ -104,7 +107,10 @@ class SocketChannel(protocol.Protocol):
         self._traffic = traffic
         self._processors = traffic.processors
         self._seconds = traffic.clock.seconds
-        self._decoder = FrameDecoder(traffic.max_frame_bytes)
+        self._streaks = traffic.streaks
+        self._decoder = FrameDecoder(
+            traffic.max_frame_bytes, NO_SHAPES if traffic.streaks is None else traffic.streaks.shapes
+        )
         self._awaited = AwaitedAnswers(traffic.clock, self.late)
         self.remote_address: tuple[str, int] = ("", 0)
         self.packed_address = b""
@@ -112,7 +118,7 @@ class SocketChannel(protocol.Protocol):
         self.account: str | None = None
         self.last_active = self._seconds()
         self.connected_now = False
-        self._waiting: list[RemotingCommand] = []
+        self._waiting: list[Received] = []
         self._waiting_since = 0.0
         self._pending = 0
         self._incomplete = 0
@@ -165,7 +171,7 @@ class SocketChannel(protocol.Protocol):
     def dataReceived(self, data: bytes) -> None:
         damage = None
         try:
-            commands = self._decoder.receive_data(data)
+            commands = self._decoder.receive(data)
         except FrameError as error:
             damage, commands = error, error.commands
         size = self._decoder.incomplete_bytes
@@ -174,10 +180,13 @@ class SocketChannel(protocol.Protocol):
         if commands:
             self._process(commands)
         if damage is not None:
-            self._count("EXCEPTION")
-            self.log.warn("damaged frame, connection closed: peer={peer} {damage}", peer=self.address, damage=damage)
-            self.dataReceived = self._ignore  # type: ignore[method-assign]
-            self.close()
+            self._damaged(damage)
+
+    def _damaged(self, damage: ProtocolError) -> None:
+        self._count("EXCEPTION")
+        self.log.warn("damaged frame, connection closed: peer={peer} {damage}", peer=self.address, damage=damage)
+        self.dataReceived = self._ignore  # type: ignore[method-assign]
+        self.close()
 
     def _held(self, size: int) -> None:
         """So many bytes of an unfinished frame wait for the rest."""
@@ -219,34 +228,19 @@ class SocketChannel(protocol.Protocol):
 
     # requests of the peer
 
-    def _process(self, commands: list[RemotingCommand]) -> None:
+    def _process(self, commands: list[Received]) -> None:
         if self._waiting:  # a TLS transport hands on what it has decrypted, paused or not
             self._waiting += commands
             return
         ready: list[bytes] = []
         size = 0
-        processors, seconds = self._processors, self._seconds
+        seconds = self._seconds
         self.last_active = now = seconds()
         due, end = now + PATIENCE_SECONDS, now + SLICE_SECONDS
         remaining = iter(commands)
         for command in remaining:
-            if command.flag & RESPONSE_FLAG:
-                self._is_slow = False
-                if not self._awaited.answered(command):
-                    self._unwanted(command)
-                continue
-            processor = processors.get(command.code)
-            try:
-                if processor is None:
-                    raise BrokerError(
-                        ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
-                    )
-                answer = processor(self, command)
-            except Exception:
-                answer = self._refusal(command, failure.Failure())
-            if type(answer) is not bytes:
-                answer = self._frame(command, answer)
-            if answer is not None and not command.flag & ONE_WAY_FLAG:
+            answer = self._streak(command) if isinstance(command, Streak) else self._answer(command)
+            if answer:
                 ready.append(answer)
                 size += len(answer)
             now = seconds()
@@ -264,10 +258,52 @@ class SocketChannel(protocol.Protocol):
         if self._traffic.end_of_read is not None:
             self._traffic.end_of_read()
 
+    def _answer(self, command: RemotingCommand) -> bytes | None:
+        """Process one command; return the answer's frame, None where there is none or it comes later."""
+        if command.flag & RESPONSE_FLAG:
+            self._is_slow = False
+            if not self._awaited.answered(command):
+                self._unwanted(command)
+            return None
+        processor = self._processors.get(command.code)
+        try:
+            if processor is None:
+                raise BrokerError(
+                    ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
+                )
+            answer = processor(self, command)
+        except Exception:
+            answer = self._refusal(command, failure.Failure())
+        if type(answer) is not bytes:
+            return self._frame(command, answer)
+        return None if command.flag & ONE_WAY_FLAG else answer
+
+    def _streak(self, streak: Streak) -> bytes:
+        """Process a streak: many requests at a time, and by itself each that cannot be; return the frames that are ready."""
+        assert self._streaks is not None
+        ready: list[bytes] = []
+        start = 0
+        while start < len(streak):
+            taken, answers = self._streaks.take(self, streak, start)
+            if isinstance(answers, defer.Deferred):
+                answers = self._await_answers(streak, start, taken, answers)
+            ready.append(answers)
+            start += taken
+            if start == len(streak):
+                break
+            try:
+                command = streak.plain(start)
+            except CommandError as damage:
+                self._damaged(damage)
+                break
+            ready.append(self._answer(command) or b"")
+            start += 1
+        return b"".join(ready)
+
     def _unwanted(self, command: RemotingCommand) -> None:
         self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
 
-    def _keep(self, commands: list[RemotingCommand]) -> None:
+    def _keep(self, commands: list[Received]) -> None:
         """These are processed in another turn, or when the peer has taken its answers."""
         self._waiting = commands
         if commands and not self._paused:
@@ -280,12 +316,17 @@ class SocketChannel(protocol.Protocol):
         self._traffic.rotation.join(self)
 
     def _without_late(
-        self, commands: list[RemotingCommand], too_late: Callable[[RemotingCommand, float, int], BrokerError | None]
-    ) -> list[RemotingCommand]:
+        self, received: list[Received], too_late: Callable[[RemotingCommand, float, int], BrokerError | None]
+    ) -> list[Received]:
         """Answer requests that waited too long; the others."""
         waited = self._seconds() - self._waiting_since
-        served: list[RemotingCommand] = []
+        served: list[Received] = []
         answers: list[bytes] = []
+        try:
+            commands = one_by_one(received)
+        except CommandError as damage:
+            self._damaged(damage)
+            return []
         for command in commands:
             error = None if command.flag & RESPONSE_FLAG else too_late(command, waited, len(commands))
             if error is None:
@@ -295,12 +336,12 @@ class SocketChannel(protocol.Protocol):
         self.write_answers(answers)
         return served
 
-    def _long_turn(self, command: RemotingCommand, seconds: float) -> None:
+    def _long_turn(self, command: Received, seconds: float) -> None:
         self._traffic.long_turns += 1
         self.log.warn(
             "long turn: seconds={seconds} code={code} peer={peer}",
             seconds=round(seconds, 3),
-            code=command.code,
+            code=f"{len(command)} sends" if isinstance(command, Streak) else command.code,
             peer=self.address,
         )
 
@@ -343,6 +384,28 @@ class SocketChannel(protocol.Protocol):
         later.addCallback(self._write_late, command, size)
         later.addErrback(lambda reason: self.log.failure("answer not sent: peer={peer}", reason, peer=self.address))
         return None
+
+    def _await_answers(self, streak: Streak, start: int, count: int, later: defer.Deferred[bytes]) -> bytes:
+        """Do the same for requests of a streak, whose answers come together."""
+        traffic, limits = self._traffic, self._traffic.budget.options
+        size = sum(map(len, streak.bodies[start : start + count]))
+        if self._pending + count > limits.max_held_requests_by_channel or not traffic.budget.hold(self, size, count):
+            later.addErrback(lambda _: None)
+            later.cancel()
+            return _to_each(streak, start, count, lambda one: one.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
+        traffic.pending_answers += count
+        self._pending += count
+        later.addErrback(lambda why: _to_each(streak, start, count, lambda one: self._refusal(one, why)))
+        later.addCallback(self._write_answers_late, size, count)
+        later.addErrback(lambda why: self.log.failure("answers not sent: peer={peer}", why, peer=self.address))
+        return b""
+
+    def _write_answers_late(self, answers: bytes, size: int, count: int) -> None:
+        self._traffic.budget.let_go(self, size, count)
+        self._traffic.pending_answers -= count
+        self._pending -= count
+        if self.connected_now:
+            self._traffic.late.write(self, answers)
 
     def _write_late(self, answer: Answer, command: RemotingCommand, size: int) -> None:
         self._traffic.budget.let_go(self, size)
@@ -479,6 +542,11 @@ class SocketChannel(protocol.Protocol):
         if self.connected_now:
             self.connected_now = False
             self.transport.abortConnection()
+
+
+def _to_each(streak: Streak, start: int, count: int, answer: Callable[[RemotingCommand], RemotingCommand]) -> bytes:
+    """Return the frames of the answers to some requests of a streak."""
+    return b"".join(encode_frame(answer(streak.plain(index))) for index in range(start, start + count))
 
 
 def write_promptly(transport: Transport, data: bytes) -> None:

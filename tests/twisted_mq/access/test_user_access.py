@@ -11,7 +11,7 @@ import pytest
 from tests.support.access import ROOT, Signer, allow, asking_broker, make_user
 from tests.support.broker import BrokerInMemory
 from twisted_mq.access.guard import guarded
-from twisted_mq.broker.request_table import request_table
+from twisted_mq.broker.request_table import served_requests
 from twisted_mq.protocol import bodies
 from twisted_mq.protocol.bodies import encode_body
 from twisted_mq.protocol.codes import RequestCode
@@ -46,7 +46,7 @@ def test_off_the_table_of_requests_is_the_very_same() -> None:
     broker = BrokerInMemory()
     table = dict(broker.processors)
     assert guarded(table, ()) == table
-    assert request_table(broker.controller).keys() == table.keys()
+    assert served_requests(broker.controller).processors.keys() == table.keys()
     assert not set(table) & {int(code) for code in RequestCode if code.name.startswith("AUTH_")}
 
 

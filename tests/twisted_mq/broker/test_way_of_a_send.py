@@ -8,17 +8,32 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from tests.support.broker import BrokerInMemory
 from tests.support.store_load import small_config
 from twisted_mq.broker.statistics.call_times import SAMPLE_CALLS
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.protocol.wire.shapes import MIN_STREAK
 from twisted_mq.storage.message_store import FileMessageStore
 
 ROOT = Path(__file__).resolve().parents[3]
 
 WAY = [
+    "twisted_mq/remoting/socket_channel.py",
+    "protocol/wire/framing.py",
+    "twisted_mq/broker/processors/send_columns.py",
+    "storage/appending/appender.py",
+    "protocol/layouts/plain_records.py",
+    "protocol/wire/sent_answers.py",
+]
+"""Sends of a header that is known, which came together: the files in the order in which they are entered first."""
+VALUES = {"protocol/wire/shapes.py", "storage/interfaces.py"}
+"""Classes of the values that are handed on, whose lengths are asked for."""
+
+FIRST_WAY = [
     "twisted_mq/remoting/socket_channel.py",
     "protocol/wire/framing.py",
     "protocol/wire/command.py",
@@ -28,7 +43,7 @@ WAY = [
     "protocol/layouts/record_codec.py",
     "protocol/wire/answers.py",
 ]
-"""In the order in which they are entered first. Tags are hashed by protocol/text/java.py beside them."""
+"""One send. Tags are hashed by protocol/text/java.py beside them."""
 
 MADE = {"encode": "protocol/wire/answers.py"}
 """Functions that a file makes of a header class, by their names; they have no file of their own."""
@@ -70,13 +85,25 @@ def calls_between_files(work: Callable[[], object]) -> list[tuple[str, str]]:
     return calls
 
 
-def test_a_plain_send_passes_eight_files_forward_to_its_answer(tmp_path: Path) -> None:
-    store = FileMessageStore(small_config(tmp_path, mapped_file_size_commit_log=1 << 20), lambda: 1_795_217_217_000)
-    peer = BrokerInMemory(store=store).connect()
-    command = RemotingCommand(RequestCode.SEND_MESSAGE_V2, body=b"x" * 128, language="JAVA", ext_fields=dict(FIELDS))
-    frame = encode_frame(command)
-    for _ in range(SAMPLE_CALLS + 1):
-        peer.channel.dataReceived(frame)
+@pytest.mark.parametrize(
+    ("way", "is_known"), [(WAY, True), (FIRST_WAY, False)], ids=["several of a known header", "one"]
+)
+def test_a_plain_send_passes_few_files_forward_to_its_answer(tmp_path: Path, way: list[str], is_known: bool) -> None:
+    room = {
+        "mapped_file_size_commit_log": 1 << 20,
+        "commit_log_allocation_step": 1 << 20,
+        "mapped_file_size_consume_queue": 20_000,
+        "consume_queue_allocation_step": 20_000,
+    }
+    store = FileMessageStore(small_config(tmp_path, **room), lambda: 1_795_217_217_000)
+    broker = BrokerInMemory(store=store)
+    if not is_known:
+        broker.traffic.streaks = None
+    peer = broker.connect()
+    command = RemotingCommand(RequestCode.SEND_MESSAGE_V2, 7, body=b"x" * 128, language="JAVA", ext_fields=dict(FIELDS))
+    read = encode_frame(command) * (MIN_STREAK if is_known else 1)
+    for _ in range(SAMPLE_CALLS + 3):
+        peer.channel.dataReceived(read)
     peer.received()
     written: list[bytes] = []
 
@@ -85,10 +112,11 @@ def test_a_plain_send_passes_eight_files_forward_to_its_answer(tmp_path: Path) -
         written.append(data)
 
     peer.transport.write = write  # type: ignore[method-assign]
-    calls = calls_between_files(lambda: peer.channel.dataReceived(frame))
+    calls = calls_between_files(lambda: peer.channel.dataReceived(read))
     assert len(written) == 1
-    assert list(dict.fromkeys([WAY[0], *(called for _, called in calls)])) == WAY
-    assert len(WAY) <= 8
-    assert [call for call in calls if WAY.index(call[0]) > WAY.index(call[1])] == []
-    assert len(set(calls)) == len(WAY) - 1, "each file is entered from one other file"
+    calls = [call for call in calls if VALUES.isdisjoint(call)]
+    assert list(dict.fromkeys([way[0], *(called for _, called in calls)])) == way
+    assert len(way) <= 8
+    assert [call for call in calls if way.index(call[0]) > way.index(call[1])] == []
+    assert len(set(calls)) == len(way) - 1, "each file is entered from one other file"
     store.close()

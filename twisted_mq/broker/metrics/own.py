@@ -41,6 +41,10 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("mq_ha_slave_behind_bytes", "gauge", "What a slave has not acknowledged", ("slave", "in_sync"), _slave_behind),
     Family("mq_put_failed_total", "counter", "Messages that were not stored", (),
            lambda s: one(s.broker.statistics.put_failed)),
+    Family("mq_sends_together_total", "counter", "Sends that were processed many at a time", (),
+           lambda s: one(s.broker.statistics.sends_together)),
+    Family("mq_sends_left_total", "counter", "How often a send was not processed with those before it", ("reason",),
+           lambda s: [((reason,), count) for reason, count in sorted(s.broker.statistics.sends_left.items())]),
     Family("mq_ordered_deleted_unconsumed_total", "counter", "Messages of ordered queues that a full disk deleted before they"
            " were consumed", ("topic", "queue"), _deleted),
 )  # fmt: skip

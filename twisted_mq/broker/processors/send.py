@@ -16,6 +16,7 @@ from typing import Final, TypeVar, cast
 import attrs
 from twisted.internet import defer
 
+from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.send_batch import BatchSends, check_short, is_long, stretches
 from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_parts import SendParts
@@ -38,6 +39,7 @@ from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, decode_pro
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.sent_answers import SentAnswers
 from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
 from twisted_mq.turns import Work, outcome
@@ -48,6 +50,15 @@ _PUT_OK, _SUCCESS = PutStatus.PUT_OK, int(ResponseCode.SUCCESS)
 """Constants of this module, as each send looks at them: up to Python 3.11 an enum's member takes a hundredth of a send."""
 Outcome = TypeVar("Outcome")
 Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
+
+
+def brokers_properties(options: BrokerOptions) -> dict[str, str]:
+    """Return the properties that the broker adds to every message, in their order."""
+    return {
+        "CLUSTER": options.broker_cluster_name,
+        "MSG_REGION": options.region_id,
+        "TRACE_ON": value_text(options.trace_on),
+    }
 
 
 class SendAnswers:
@@ -88,6 +99,10 @@ class SendAnswers:
             recall_handle=recall_handle,
         )  # fmt: skip
 
+    def shaped(self, serialize_type: int) -> SentAnswers:
+        """Return the encoder of many of these answers."""
+        return SentAnswers(self._store_host, self._fields, serialize_type)
+
     def refused(self, error: BrokerError) -> BrokerError:
         """Return the refusal with the fields of a send's answer added, unless it says that the broker failed."""
         failed = error.response_code == ResponseCode.SYSTEM_ERROR
@@ -99,11 +114,7 @@ class SendMessageProcessor:
 
     def __init__(self, broker: SendParts, checks: SendChecks, answers: SendAnswers) -> None:
         options = broker.options
-        always = {
-            "CLUSTER": options.broker_cluster_name,
-            "MSG_REGION": options.region_id,
-            "TRACE_ON": value_text(options.trace_on),
-        }
+        always = brokers_properties(options)
         self._broker = broker
         self._checks = checks
         self._targets = checks.targets

@@ -17,7 +17,7 @@ from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
-from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, Places, PlainMessages, PutResult
 from twisted_mq.turns import Turns
 
 
@@ -31,6 +31,7 @@ class SendParts(Protocol):
     unique_keys: UniqueKeyMaker
     store: IMessageStore
     timed_put: TimedCall[[InnerMessage], PutResult]
+    timed_plain_puts: TimedCall[[PlainMessages], Places]
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
     locks: RebalanceLockManager

@@ -51,7 +51,8 @@ class BrokerStatistics:
     for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
     EXCEPTION; `registrations` for CONSUMER and PRODUCER. `revive_reads` counts what was read of the revive log by group,
     topic, queue of that log and kind (CK, ACK), `revived` what came back by group, topic and status of the put.
-    `rolled_back` counts transactions by topic, `committed` has how old they were, in seconds, when they were committed.
+    `sends_together` counts the sends that were processed many at a time, `sends_left` by reason how often that ended before
+    one. `rolled_back` counts transactions by topic, `committed` has how old they were, in seconds, when they were committed.
     `creations` has how long requests took that make topics and groups.
     `request_times` are there where figures are shown: see `measure`. Each send adds to `put_messages` itself.
     `zone` is where mornings begin, None for the machine's zone.
@@ -60,6 +61,8 @@ class BrokerStatistics:
     started_seconds: float
     put_messages: int = 0
     put_failed: int = 0
+    sends_together: int = 0
+    sends_left: collections.Counter[str] = attrs.field(factory=collections.Counter, repr=False)
     get_found: int = 0
     get_missed: int = 0
     get_messages: int = 0

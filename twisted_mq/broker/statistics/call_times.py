@@ -52,9 +52,11 @@ class TimedCall(Generic[Parameters, Result]):
     the calls that are timed.
     """
 
-    def __init__(self, call: Callable[Parameters, Result], seconds: Callable[[], float]) -> None:
+    def __init__(
+        self, call: Callable[Parameters, Result], seconds: Callable[[], float], times: CallTimes | None = None
+    ) -> None:
         self.call = call
-        self.times = CallTimes()
+        self.times = CallTimes() if times is None else times
         self._untimed = call
         self._seconds = seconds
         self._left = 0

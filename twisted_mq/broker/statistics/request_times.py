@@ -41,13 +41,17 @@ class RequestTimes:
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self.times: Distributions[TimeKey] = Distributions(LATENCY_LIMITS_MS)
-        self._seconds = seconds
+        self.seconds = seconds
         self._codes: list[_Timed] = []
 
     def of(self, table: Mapping[int, Processor]) -> dict[int, Processor]:
         """The table with each processor's calls timed, in the place of one that was asked for before."""
-        self._codes = [_Timed(code, processor, self.times, self._seconds) for code, processor in table.items()]
+        self._codes = [_Timed(code, processor, self.times, self.seconds) for code, processor in table.items()]
         return {one.code: one.serving() for one in self._codes}
+
+    def note_successes(self, code: int, count: int, began: float) -> None:
+        """Note so many requests that were processed together since then; each took the whole time."""
+        self.times[code, int(ResponseCode.SUCCESS), False, SUCCESS].record((self.seconds() - began) * 1000, count)
 
     def arm(self) -> None:
         """Time all requests again, until they are many."""

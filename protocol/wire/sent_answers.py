@@ -1,0 +1,119 @@
+"""Answers to sends whose headers have shapes: one formatting each, with the request's own bytes.
+
+They equal what `answers.answer_encoder` makes byte by byte; a test holds them equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import attrs
+
+from twisted_mq.protocol.headers import SendMessageResponseHeader
+from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern
+from twisted_mq.protocol.wire.command import (
+    CURRENT_VERSION,
+    LANGUAGE_CODES,
+    OPAQUE_PLACE,
+    RESPONSE_FLAG,
+    WITHOUT_REMARK,
+    RemotingCommand,
+    SerializeType,
+    encode_json_header,
+)
+from twisted_mq.protocol.wire.extfields import binary_name, encode_binary_fields, value_length
+from twisted_mq.protocol.wire.framing import HEAD
+from twisted_mq.protocol.wire.header_fields import wire_fields
+
+MAX_FORMS = 256
+"""Formats that are kept, of some hundred bytes each."""
+Texts: TypeAlias = Sequence[bytes]
+Values: TypeAlias = Mapping[str, tuple[bytes, int]]
+"""Of the fields that differ: the format of the value, and how many bytes it makes."""
+
+_MESSAGE_ID, _QUEUE_ID, _QUEUE_OFFSET, _TRANSACTION_ID = (
+    field.wire for field in wire_fields(SendMessageResponseHeader)[:4]
+)
+
+
+@attrs.frozen(eq=False)
+class SentAnswers:
+    """Encodes the answers to sends whose headers have one encoding. `always` are fields of every answer."""
+
+    store_host: bytes
+    always: Mapping[str, str]
+    serialize_type: int
+    _forms: dict[tuple[int, ...], bytes] = attrs.field(factory=dict)
+
+    def encode(
+        self,
+        code: int,
+        opaques: Texts,
+        physical_offsets: Iterable[int],
+        queue_ids: Texts,
+        queue_offsets: Iterable[int],
+        unique_keys: Texts,
+    ) -> bytes:
+        """Return the frames of the answers with this response code; opaques and queue ids are as the requests have them.
+
+        There are as many as the shortest column has items.
+        """
+        numbers = [b"%d" % offset for offset in queue_offsets]
+        columns = (physical_offsets, queue_ids, numbers, unique_keys)
+        rows = zip(opaques, *columns) if self.serialize_type else zip(*columns, opaques)  # noqa: B905
+        lengths = [*zip(*[map(len, texts) for texts in (opaques, queue_ids, numbers, unique_keys)])]  # noqa: B905
+        if lengths.count(lengths[0]) == len(lengths):
+            return b"".join(map(self._form(code, *lengths[0]).__mod__, rows))
+        return b"".join([self._form(code, *each) % row for each, row in zip(lengths, rows)])  # noqa: B905
+
+    def _form(self, code: int, *lengths: int) -> bytes:
+        """Return the format of answers whose values have these lengths."""
+        form = self._forms.get((code, *lengths))
+        if form is None:
+            if len(self._forms) >= MAX_FORMS:
+                self._forms.clear()
+            form = self._forms[code, *lengths] = self._new_form(code, *lengths)
+        return form
+
+    def _new_form(self, code: int, opaque: int, queue_id: int, queue_offset: int, unique_key: int) -> bytes:
+        message_id = offset_message_id_pattern(self.store_host)
+        values = {
+            _MESSAGE_ID: (message_id.encode(), len(message_id % 0)),
+            _QUEUE_ID: (b"%b", queue_id),
+            _QUEUE_OFFSET: (b"%b", queue_offset),
+            _TRANSACTION_ID: (b"%b", unique_key),
+        }
+        return self._binary_form(code, values) if self.serialize_type else self._json_form(code, opaque, values)
+
+    def _json_form(self, code: int, opaque_length: int, values: Values) -> bytes:
+        marks = {name: f"<{name}>" for name in values}
+        command = RemotingCommand(code, flag=RESPONSE_FLAG, ext_fields={**self.always, **marks})
+        header = encode_json_header(command)
+        form = _literal(header)
+        size = len(header) - len(b"0") + opaque_length
+        for name, mark in marks.items():
+            value, length = values[name]
+            form = form.replace(mark.encode(), value)
+            size += length - len(mark)
+        form = form.replace(b'"opaque":0,', b'"opaque":%b,')
+        return _literal(HEAD.pack(4 + size, size)) + form
+
+    def _binary_form(self, code: int, values: Values) -> bytes:
+        fields = _literal(encode_binary_fields(self.always))
+        for name, (value, length) in values.items():
+            fields += _literal(binary_name(name) + value_length(length)) + value
+        size = len(
+            encode_binary_fields({**self.always, **{name: " " * length for name, (_, length) in values.items()}})
+        )
+        header = WITHOUT_REMARK.pack(
+            code & 0xFFFF, LANGUAGE_CODES["PYTHON"], CURRENT_VERSION, 0, RESPONSE_FLAG, 0, size
+        )
+        before, after = header[: OPAQUE_PLACE.start], header[OPAQUE_PLACE.stop :]
+        head = HEAD.pack(4 + len(header) + size, SerializeType.ROCKETMQ << 24 | len(header) + size)
+        return _literal(head + before) + b"%b" + _literal(after) + fields
+
+
+def _literal(data: bytes) -> bytes:
+    """Return data as a part of a format."""
+    return data.replace(b"%", b"%%")

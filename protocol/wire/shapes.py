@@ -1,0 +1,322 @@
+"""Requests of one shape: what a peer repeats is compared in one operation, and only what varies is cut out.
+
+A producer sends the same header again and again, and changes a few values in it: queue, time, properties, opaque. A `Shape` is
+such a header as a row of parts that are fixed and vary in turn. It is learned from a header that was read field by field. It
+takes only headers of the same length whose fixed parts are equal, so whatever it takes has the same fields; `Streak.plain`
+makes the command that any other way of reading it gives. A test holds both equal.
+
+Example, the varying parts in brackets: {"code":310,"extFields":{...,"e":"[2]",...},"flag":0,...,"opaque":[4711],...}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+import attrs
+
+from twisted_mq.protocol.errors import CommandError
+from twisted_mq.protocol.layouts.derive import texts
+from twisted_mq.protocol.text.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
+from twisted_mq.protocol.wire.command import (
+    OPAQUE_PLACE,
+    WITHOUT_REMARK,
+    RemotingCommand,
+    decode_binary_command,
+    decode_json_command,
+)
+from twisted_mq.protocol.wire.extfields import spans_of
+
+MAX_HEADER_BYTES = 1024
+"""Longer headers have no shape."""
+MAX_BODY_BYTES = 16 * 1024
+"""Requests with longer bodies are read field by field: it is not their header that costs."""
+MIN_STREAK = 4
+"""Fewer requests are read field by field: what a streak costs once is as much as two requests."""
+MAX_STREAK = 64
+"""Requests of a streak. With bodies of MAX_BODY_BYTES they are 1 MiB."""
+MAX_SHAPES_OF_PEER = 32
+MAX_SHAPES = 4096
+"""Shapes of all peers at a time, some 16 MB."""
+LEARN_EVERY = 8
+"""A header of a new length is learned when it comes for the second time, one that does not fit its length's shape so late."""
+LEARN_AGAIN = 1000
+"""The same where a header of the length could not have a shape."""
+
+Parts: TypeAlias = tuple[bytes, ...]
+"""A header in pieces: what is fixed and what varies, in turn."""
+
+OPAQUE = ""
+"""Name of the part that is the opaque: of a JSON header its digits, of a ROCKETMQ header its four bytes."""
+
+Name: TypeAlias = str | tuple[str, str]
+"""A field by its name on the wire, or the name of the properties' field and of one property."""
+
+
+@attrs.frozen
+class Varying:
+    """What varies in the requests of one code: numbers, the values of properties in one field, and the opaque.
+
+    Headers with one of the properties `without` have no shape; `fixed` are properties whose values do not vary.
+    """
+
+    numbers: Collection[str]
+    properties: str
+    without: Collection[str] = ()
+    fixed: Collection[str] = ()
+
+
+@attrs.define(eq=False, weakref_slot=True)
+class Family:
+    """Shapes that differ only in the lengths of what varies: `names` are those of the odd parts.
+
+    `kept` is for the processor of the requests.
+    """
+
+    names: tuple[Name, ...]
+    is_binary: bool
+    kept: Any = None
+
+    def place(self, name: Name) -> int:
+        """Return the index of a varying part. Raises ValueError if it does not vary."""
+        return 2 * self.names.index(name) + 1
+
+
+@attrs.define(eq=False, weakref_slot=True)
+class Shape:
+    """A header. `unpack` cuts it into parts, of which the even ones are `fixed`, the odd ones vary.
+
+    Values are as they are in the header. They are not checked: whoever uses them does that first.
+    """
+
+    family: Family
+    unpack: Callable[[bytes, int], Parts]
+    fixed: Parts
+    kept: Any = None
+
+
+@attrs.define(eq=False)
+class Streak:
+    """Requests of one family that came one after the other, MIN_STREAK to MAX_STREAK.
+
+    For each: its shape, the parts of its header, its body.
+    """
+
+    family: Family
+    shapes: list[Shape] = attrs.field(factory=list)
+    parts: list[Parts] = attrs.field(factory=list)
+    bodies: list[bytes] = attrs.field(factory=list)
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def add(self, shape: Shape, parts: Parts, body: bytes) -> None:
+        """Add a request."""
+        self.shapes.append(shape)
+        self.parts.append(parts)
+        self.bodies.append(body)
+
+    def plain(self, index: int) -> RemotingCommand:
+        """Return one of the requests as a command. Raises CommandError where a part that varies is not what it has to be."""
+        header, body = b"".join(self.parts[index]), self.bodies[index]
+        return decode_binary_command(header, body) if self.family.is_binary else decode_json_command(header, body)
+
+
+def one_by_one(received: Iterable[RemotingCommand | Streak]) -> list[RemotingCommand]:
+    """Return all requests as commands. Raises CommandError, see `Streak.plain`."""
+    commands: list[RemotingCommand] = []
+    for one in received:
+        commands += [one.plain(index) for index in range(len(one))] if isinstance(one, Streak) else [one]
+    return commands
+
+
+class Shapes:
+    """The shapes of all peers of one server. A shape goes with the last peer that uses it."""
+
+    def __init__(self, by_code: Mapping[int, Varying]) -> None:
+        self.by_code = by_code
+        self._known: WeakValueDictionary[tuple[int, Parts], Shape] = WeakValueDictionary()
+        self._families: WeakValueDictionary[Hashable, Family] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def of(self, mark: int, header: bytes, command: RemotingCommand) -> Shape | None:
+        """Return the shape of a header, None if it cannot have one or there are too many. `command` was read from it."""
+        try:
+            cuts = _cuts(header, command, self.by_code[command.code])
+        except CommandError:  # whoever answers the command says so
+            return None
+        if cuts is None:
+            return None
+        names, places = cuts
+        parts = _parts(header, places)
+        fixed = parts[::2]
+        known = self._known.get((mark, fixed))
+        if known is not None or len(self._known) >= MAX_SHAPES:
+            return known
+        family = self._family(command, names, fixed)
+        shape = Shape(family, texts(len(part) for part in parts).unpack_from, fixed)
+        self._known[mark, fixed] = shape
+        return shape
+
+    def _family(self, command: RemotingCommand, names: tuple[Name, ...], fixed: Parts) -> Family:
+        """Return the family of headers that say the same but for what varies."""
+        said: Hashable = fixed
+        if command.serialize_type:  # the fixed parts have the lengths of what varies
+            varying = self.by_code[command.code]
+            same = ((name, value) for name, value in command.ext_fields.items() if name not in varying.numbers)
+            said = (command.code, command.language, command.version, *_without_values(same, varying, names))
+        family = self._families.get((names, said))
+        if family is None:
+            family = self._families[names, said] = Family(names, bool(command.serialize_type))
+        return family
+
+
+NO_SHAPES = Shapes({})
+
+
+class ShapesOfPeer(dict[int, Shape | None]):
+    """The shapes that one peer sends, by the mark of their frames; None for a mark whose last header cannot have one."""
+
+    __slots__ = ("_all", "_strangers")
+
+    def __init__(self, shapes: Shapes) -> None:
+        super().__init__()
+        self._all = shapes
+        self._strangers: dict[int, int] = {}
+
+    def learn(self, mark: int, header: bytes, command: RemotingCommand) -> None:
+        """Note a header that fitted no shape, and make a shape of it once such headers come again."""
+        if len(header) > MAX_HEADER_BYTES:
+            return
+        seen = self._strangers[mark] = self._strangers.get(mark, 0) + 1
+        known = self.get(mark, 0)
+        if seen < (2 if known == 0 else LEARN_EVERY if known else LEARN_AGAIN):
+            return
+        if len(self._strangers) > MAX_SHAPES_OF_PEER:
+            self._strangers.clear()
+        self._strangers[mark] = 0
+        self.pop(mark, None)
+        if len(self) >= MAX_SHAPES_OF_PEER:
+            del self[next(iter(self))]
+        self[mark] = self._all.of(mark, header, command)
+
+
+_FIELD = rb'"([A-Za-z]{1,64})":"((?:[^"\\]|\\.)*)"'
+_EACH_FIELD, _FIELDS = re.compile(_FIELD), re.compile(rb"\{(?:" + _FIELD + rb",?)*\}")
+_AROUND = re.compile(
+    rb'"(?P<name>code|extFields|flag|language|opaque|remark|serializeTypeCurrentRPC|version)":(?P<value>\d{1,9}|"[A-Z_]*"|)'
+)
+"""A member of a header whose extFields were taken out."""
+_VALUE = re.compile(r"[ !#-\[\]-~]+")
+"""The values of properties that may vary: as they are in JSON as in ROCKETMQ headers."""
+PLAIN_BYTES = bytes(code for code in range(ord(" "), ord("~") + 1) if chr(code) not in '"\\')
+"""The same as bytes: a value with any other is not what the header's text says, or not what a JSON header may have."""
+_ESCAPED_BYTES = len(r"\u0001")
+"""What a separator of properties takes in JSON."""
+_MOST_DIGITS = 18
+
+Cuts: TypeAlias = tuple[tuple[Name, ...], list[slice]]
+
+
+def _cuts(header: bytes, command: RemotingCommand, varying: Varying) -> Cuts | None:
+    """Return what varies in a header, and where; None if that cannot be told for sure."""
+    fields = command.ext_fields
+    if command.flag or command.remark or not command.raw_ext_fields:
+        return None
+    found = _binary_places(header, command) if command.serialize_type else _json_places(header, command)
+    if found is None or not fields.keys() <= found.keys():
+        return None
+    cuts: dict[Name, slice] = {OPAQUE: found[OPAQUE]}
+    for name in varying.numbers:
+        value = fields.get(name, "")
+        if not value.isdecimal() or len(value) > _MOST_DIGITS or header[found[name]] != value.encode():
+            return None
+        cuts[name] = found[name]
+    text = fields.get(varying.properties, "")
+    separator_bytes = 1 if command.serialize_type else _ESCAPED_BYTES
+    inside = _property_places(text, varying, separator_bytes)
+    if inside is None:
+        return None
+    for name, (start, value) in inside.items():
+        start += found[varying.properties].start
+        place = slice(start, start + len(value))
+        if header[place] != value.encode():
+            return None
+        cuts[varying.properties, name] = place
+    ordered = sorted(cuts.items(), key=lambda item: item[1].start)
+    return tuple(name for name, _ in ordered), [place for _, place in ordered]
+
+
+def _binary_places(header: bytes, command: RemotingCommand) -> dict[str, slice] | None:
+    """Return where the values are in a ROCKETMQ header without a remark."""
+    raw = bytes(command.raw_ext_fields or b"")
+    spans, shift = spans_of(raw), WITHOUT_REMARK.size
+    if spans is None or shift + len(raw) != len(header):
+        return None
+    places = {name.decode(): slice(shift + span.start, shift + span.stop) for name, span in spans.items()}
+    return {**places, OPAQUE: OPAQUE_PLACE}
+
+
+def _json_places(header: bytes, command: RemotingCommand) -> dict[str, slice] | None:
+    """Return where the values are in a JSON header that has no members but those of Apache's clients."""
+    raw = bytes(command.raw_ext_fields or b"")
+    before, _, after = header.partition(raw)
+    members = [_AROUND.fullmatch(member) for member in (before + after)[1:-1].split(b",")]
+    names = [match["name"] for match in members if match is not None]
+    if _FIELDS.fullmatch(raw) is None or len({*names}) != len(members) or b"opaque" not in names:
+        return None
+    fields = list(_EACH_FIELD.finditer(raw))
+    if len({match[1] for match in fields}) != len(fields) or not before.endswith(b'"extFields":'):
+        return None
+    start = (before + after).index(b'"opaque":') + len(b'"opaque":')
+    start += len(raw) if start > len(before) else 0
+    stop = start + len(str(command.opaque))
+    if header[start:stop] != str(command.opaque).encode():
+        return None
+    shift = len(before)
+    places = {match[1].decode(): slice(shift + match.start(2), shift + match.end(2)) for match in fields}
+    return {**places, OPAQUE: slice(start, stop)}
+
+
+def _property_places(text: str, varying: Varying, separator_bytes: int) -> dict[str, tuple[int, str]] | None:
+    """Return where the values that vary begin in the properties' field, and the values; None for properties that are odd."""
+    places: dict[str, tuple[int, str]] = {}
+    names: set[str] = set()
+    position = 0
+    for part in text.removesuffix(PROPERTY_SEPARATOR).split(PROPERTY_SEPARATOR):
+        name, end, value = part.partition(NAME_VALUE_SEPARATOR)
+        usual = bool(end and _VALUE.fullmatch(name) and _VALUE.fullmatch(value))
+        if not usual or name in names or name in varying.without:
+            return None
+        names.add(name)
+        start = position + len(name) + separator_bytes
+        position = start + len(value) + separator_bytes
+        if name not in varying.fixed:
+            places[name] = start, value
+    return places
+
+
+def _without_values(
+    fields: Iterable[tuple[str, str]], varying: Varying, names: Collection[Name]
+) -> Iterator[tuple[str, Hashable]]:
+    """Return the fields, and of properties that vary the names alone."""
+    for name, value in fields:
+        if name != varying.properties:
+            yield name, value
+            continue
+        pairs = [part.partition(NAME_VALUE_SEPARATOR) for part in value.split(PROPERTY_SEPARATOR)]
+        yield name, tuple((one, "" if (name, one) in names else text) for one, _, text in pairs)
+
+
+def _parts(header: bytes, places: Iterable[slice]) -> Parts:
+    """Cut a header into parts that are fixed and vary in turn."""
+    parts: list[bytes] = []
+    position = 0
+    for place in places:
+        parts += (header[position : place.start], header[place])
+        position = place.stop
+    return (*parts, header[position:])

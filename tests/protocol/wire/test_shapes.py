@@ -1,0 +1,227 @@
+"""Requests that have a shape are the commands that any other way of reading them gives; whatever is odd has none."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from twisted_mq.protocol.errors import CommandError, FrameError
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame, frame
+from twisted_mq.protocol.wire.shapes import (
+    LEARN_AGAIN,
+    LEARN_EVERY,
+    MAX_BODY_BYTES,
+    MAX_HEADER_BYTES,
+    MAX_SHAPES_OF_PEER,
+    MAX_STREAK,
+    MIN_STREAK,
+    Shapes,
+    Streak,
+    Varying,
+    one_by_one,
+)
+
+CODE = 310
+VARYING = {CODE: Varying(("e", "g"), "i", without=("DELAY",), fixed=("WAIT",))}
+
+
+def send(number: int = 1, serialize_type: int = 0, *, body: bytes = b"hello", **fields: str) -> bytes:
+    given = {"a": "P", "b": "T", "e": str(number % 4), "g": str(1_795_217_217_000 + number),
+             "i": f"UNIQ_KEY\x01C0A8{number:08X}\x02WAIT\x01true\x02", **fields}  # fmt: skip
+    return encode_frame(
+        RemotingCommand(CODE, 1000 + number, 0, "JAVA", 479, None, body, serialize_type, ext_fields=given)
+    )
+
+
+def streaks(received: Sequence[RemotingCommand | Streak]) -> list[int]:
+    """How long each streak is, 0 for a command."""
+    return [len(one) if isinstance(one, Streak) else 0 for one in received]
+
+
+def told(command: RemotingCommand) -> tuple[object, ...]:
+    return (command.code, command.opaque, command.flag, command.language, command.version, command.remark, command.body,
+            command.serialize_type, command.ext_fields, command.names_serialize_type)  # fmt: skip
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_sends_of_a_length_that_came_twice_come_in_streaks_and_say_what_they_said(serialize_type: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    frames = [
+        send(number, serialize_type, body=b"x" * (1 + number % 3)) for number in range(2 + MAX_STREAK + MIN_STREAK)
+    ]
+    received = decoder.receive(b"".join(frames))
+    assert streaks(received) == [0, 0, MAX_STREAK, MIN_STREAK]
+    assert [encode_frame(command) for command in one_by_one(received)] == frames
+
+
+def test_parts_are_fixed_and_vary_in_turn() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    *_, streak = decoder.receive(b"".join(send(number) for number in range(1, 3 + MIN_STREAK)))
+    assert isinstance(streak, Streak)
+    family, parts = streak.family, streak.parts[0]
+    assert family.names == ("e", "g", ("i", "UNIQ_KEY"), "")
+    assert [parts[family.place(name)] for name in family.names] == [b"3", b"1795217217003", b"C0A800000003", b"1003"]
+    assert (parts[::2], streak.bodies) == (streak.shapes[0].fixed, [b"hello"] * MIN_STREAK)
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_values_of_other_lengths_are_of_the_same_family(serialize_type: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    kinds = [{"e": "1"}, {"e": "10"}, {"e": "1", "i": "UNIQ_KEY\x01AB\x02WAIT\x01true\x02"}]
+    assert streaks(decoder.receive(b"".join(send(1, serialize_type, **kind) for kind in kinds) * 2)) == [0] * 6
+    frames = [send(number, serialize_type, **kinds[number % 3]) for number in range(7)]
+    others = [send(number, serialize_type, b="U") for number in range(2)]
+    assert streaks(decoder.receive(b"".join(frames + others))) == [7, 0, 0]
+
+
+def test_fewer_than_a_streak_are_commands() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    decoder.receive(send() * 2)
+    assert streaks(decoder.receive(send())) == [0]
+    assert streaks(decoder.receive(send() * (MIN_STREAK - 1))) == [0] * (MIN_STREAK - 1)
+    assert streaks(decoder.receive(send() * MIN_STREAK)) == [MIN_STREAK]
+
+
+@pytest.mark.parametrize("count", [MIN_STREAK - 1, MIN_STREAK])
+def test_a_part_that_is_not_what_it_has_to_be_damages_the_stream(count: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    decoder.receive(send() * 2)
+    data = send() * (count - 1) + send().replace(b'"opaque":1001', b'"opaque":0001')
+    if count < MIN_STREAK:
+        with pytest.raises(FrameError):
+            decoder.receive(data + send(b="U"))
+        return
+    (streak,) = decoder.receive(data)
+    assert isinstance(streak, Streak)
+    assert streak.plain(0).opaque == 1001
+    with pytest.raises(CommandError):
+        streak.plain(count - 1)
+
+
+values = st.text(st.sampled_from('09Az-_ \x01\x02"\\é\n'), max_size=3)
+odd_fields = st.dictionaries(st.sampled_from("abegi"), values, max_size=2)
+odd_properties = st.lists(st.tuples(st.sampled_from(["KEYS", "DELAY", "WAIT", "UNIQ_KEY", ""]), values), max_size=3)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), odd_fields, odd_properties, st.booleans(), st.binary(max_size=2)),
+        min_size=6,
+        max_size=20,
+    ),
+    st.integers(1, 400),
+)
+def test_any_mixture_of_frames_gives_the_commands_that_it_gives_without_shapes(sent: list, cut: int) -> None:
+    frames = []
+    for number, fields, properties, binary, body in sent:
+        fields = dict(fields)
+        if properties:
+            fields["i"] = "".join(f"{name}\x01{value}\x02" for name, value in properties)
+        frames.append(send(number, int(binary), body=body, **fields))
+    data = b"".join(frames)
+    pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
+    decoder, usual = FrameDecoder(shapes=Shapes(VARYING)), FrameDecoder()
+    assert [told(one) for piece in pieces for one in one_by_one(decoder.receive(piece))] == [
+        told(one) for piece in pieces for one in usual.receive_data(piece)
+    ]
+
+
+def has_shape(frames: Sequence[bytes]) -> bool:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    return any(streaks(decoder.receive(b"".join(frames) * (2 + MIN_STREAK))))
+
+
+JSON = (
+    b'{"code":310,"extFields":{"e":"1","g":"5","i":"UNIQ_KEY\\u0001A\\u0002"},'
+    b'"flag":0,"language":"JAVA","opaque":7,"version":9}'
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (b"", b"", True),
+        (b'"flag":0', b'"flag":2', False),
+        (b'"flag":0', b'"remark":"odd","flag":0', False),
+        (b'"flag":0', b'"x":{"opaque":7},"flag":0', False),
+        (b'"opaque":7,', b'"opaque":7,"opaque":7,', False),
+        (b'"opaque":7', b'"opaque":-7', False),
+        (b'"opaque":7,', b"", False),
+        (b'"e":"1"', b'"e":1', False),
+        (b'"e":"1"', b'"e":"1","e":"1"', False),
+        (b'"e":"1"', b'"e":" 1"', False),
+        (b'"g":"5",', b"", False),
+        (b"UNIQ_KEY", b"DELAY", False),
+        (b"\\u0002", b"\\u0002UNIQ_KEY\\u0001A\\u0002", False),
+        (b"A\\u0002", b"\\u0041\\u0002", False),
+        (b"A\\u0002", b"\\u0002", False),
+        (b"code", b"c\\u006fde", False),
+        (b'"language":"JAVA",', b'"language":"JAVA", ', False),
+    ],
+)
+def test_only_headers_as_clients_write_them_have_a_shape(before: bytes, after: bytes, expected: bool) -> None:
+    header = JSON.replace(before, after, 1)
+    FrameDecoder().receive_data(frame(0, header, b"x"))  # it is one
+    assert has_shape([frame(0, header, b"x")]) is expected
+
+
+def test_headers_and_bodies_past_the_limits_have_no_shape() -> None:
+    assert has_shape([send(body=b"x" * MAX_BODY_BYTES)])
+    assert not has_shape([send(body=b"x" * (MAX_BODY_BYTES + 1))])
+    assert not has_shape([send(a="x" * MAX_HEADER_BYTES)])
+
+
+def test_other_codes_are_not_learned() -> None:
+    assert not has_shape([encode_frame(RemotingCommand(11, 1, language="JAVA", ext_fields={"e": "1", "g": "5"}))])
+
+
+def test_a_header_that_does_not_fit_is_learned_in_the_other_ones_place_when_it_comes_often() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    assert streaks(decoder.receive(send() * (2 + MIN_STREAK))) == [0, 0, MIN_STREAK]
+    assert not any(streaks(decoder.receive(send(b="U") * (LEARN_EVERY + MIN_STREAK - 2))))
+    assert streaks(decoder.receive(send(b="U") * MIN_STREAK + send())) == [MIN_STREAK, 0]
+
+
+def test_what_cannot_have_a_shape_is_looked_at_seldom() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    delayed = send(i="UNIQ_KEY\x01C0A800000001\x02DELAY\x01100\x02")
+    assert len(delayed) == len(send())
+    with patch.object(Shapes, "of", return_value=None) as of:
+        decoder.receive(delayed * LEARN_AGAIN)
+        assert of.call_count == 1
+        decoder.receive(delayed * 2)
+        assert of.call_count == 2
+    assert streaks(decoder.receive(send() * LEARN_AGAIN + send() * MIN_STREAK))[-1] == MIN_STREAK
+
+
+def test_one_send_a_read_is_not_learned_again() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    with patch.object(Shapes, "of", side_effect=Shapes.of, autospec=True) as of:
+        for _ in range(3 * LEARN_EVERY):
+            decoder.receive(send())
+        assert of.call_count == 1
+
+
+def test_a_peer_has_a_bounded_number_of_shapes_and_takes_them_with_it() -> None:
+    shapes = Shapes(VARYING)
+    decoder = FrameDecoder(shapes=shapes)
+    for length in range(1, 2 * MAX_SHAPES_OF_PEER):
+        decoder.receive(send(a="x" * length) * 2)
+    gc.collect()
+    assert len(shapes) == MAX_SHAPES_OF_PEER
+    del decoder
+    gc.collect()
+    assert len(shapes) == 0
+
+
+def test_peers_share_a_shape() -> None:
+    shapes = Shapes(VARYING)
+    (first,), (second,) = (FrameDecoder(shapes=shapes).receive(send() * (2 + MIN_STREAK))[2:] for _ in range(2))
+    assert isinstance(first, Streak) and isinstance(second, Streak)
+    assert first.shapes[0] is second.shapes[0]

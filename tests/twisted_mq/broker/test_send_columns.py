@@ -1,0 +1,254 @@
+"""Sends that come many at a time: what comes of them is what comes of them one by one, or the processor gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.broker import BrokerInMemory, Peer
+from tests.support.store_load import small_config
+from tests.twisted_mq.broker.test_send import fields
+from twisted_mq.access.server_access import ServerAccess
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.storage.config import FlushDiskType
+from twisted_mq.storage.message_store import FileMessageStore
+
+Sent = tuple[str, int, int, str, bytes, int]
+"""Topic, queue, code, properties behind the unique key, body, header encoding."""
+
+
+def frame(number: int, sent: Sent) -> bytes:
+    topic, queue_id, code, properties, body, serialize_type = sent
+    text = f"UNIQ_KEY\x01C0A8{number:04X}\x02{properties}"
+    values = fields(topic, queue=str(queue_id), born=str(1_795_217_217_000 + number), properties=text)
+    if code == RequestCode.SEND_MESSAGE:
+        names = {"a": "producerGroup", "b": "topic", "c": "defaultTopic", "d": "defaultTopicQueueNums", "e": "queueId",
+                 "f": "sysFlag", "g": "bornTimestamp", "h": "flag", "i": "properties", "j": "reconsumeTimes",
+                 "k": "unitMode", "m": "batch"}  # fmt: skip
+        values = {names[name]: value for name, value in values.items()}
+    return encode_frame(
+        RemotingCommand(code, 1000 + number, 0, "JAVA", 479, None, body, serialize_type, ext_fields=values)
+    )
+
+
+def sends(count: int, **more: Any) -> list[bytes]:
+    given: dict[str, Any] = {"topic": "T", "queue_id": 0, "code": 310, "properties": "WAIT\x01true\x02", "body": b"hello",
+                             "serialize_type": 0, **more}  # fmt: skip
+    return [frame(number, tuple(given.values())) for number in range(count)]
+
+
+def broker_of(store: FileMessageStore | None = None, *, columns: bool = True, **options: Any) -> BrokerInMemory:
+    broker = BrokerInMemory(store=store, **options)
+    broker.controller.random.seed(0)
+    if not columns:
+        broker.traffic.streaks = None
+    return broker
+
+
+@contextmanager
+def files(folder: Path) -> Iterator[FileMessageStore]:
+    config = small_config(folder, flush_disk_type=FlushDiskType.ASYNC_FLUSH)
+    store = FileMessageStore(config, lambda: 1_795_217_217_000)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def taken_by(broker: BrokerInMemory) -> tuple[int, dict[str, int]]:
+    statistics = broker.controller.statistics
+    return statistics.sends_together, dict(statistics.sends_left)
+
+
+def outcome(broker: BrokerInMemory, reads: Iterable[bytes]) -> tuple[Any, ...]:
+    """Answers, log, queues, and what was counted."""
+    peer = broker.connect()
+    answers = []
+    for read in reads:
+        peer.channel.dataReceived(read)
+        answers.append(peer.transport.value())
+        peer.transport.clear()
+    store = broker.store
+    queues = [store.get_message(topic, queue_id, 0, 99, 1 << 20, None) for topic in "TU" for queue_id in range(4)]
+    records = [[bytes(record) for record in queue.records] for queue in queues]
+    statistics = broker.controller.statistics
+    counted = {
+        (topic, queue_id): (counter.times, counter.bytes, counter.more)
+        for topic, puts in statistics.puts.items()
+        for queue_id, counter in puts.items()
+    }
+    return answers, records, store.max_physical_offset(), counted, statistics.put_messages, statistics.put_failed
+
+
+properties = st.sampled_from(
+    ["WAIT\x01true\x02", "WAIT\x01false\x02", "TAGS\x01A\x02WAIT\x01true\x02", "TAGS\x01B\x02WAIT\x01true\x02",
+     "KEYS\x01k1 k2", "KEYS\x01\u00e9\x02", "DELAY\x011\x02", "UNIQ_KEY\x01X\x02", "odd", "%d\x01%s\x02", ""]
+)  # fmt: skip
+messages = st.tuples(
+    st.sampled_from("TU"),
+    st.sampled_from([0, 1, 3, -1, 9]),
+    st.sampled_from([10, 310]),
+    properties,
+    st.sampled_from([b"", b"x", b"hello", b"y" * 400]),
+    st.sampled_from([0, 1]),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(messages, st.integers(1, 12)), min_size=1, max_size=8),
+    st.lists(st.integers(1, 40), min_size=1, max_size=9),
+)
+def test_what_comes_of_any_sends_is_what_comes_of_them_one_by_one(
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[Sent, int]], cuts: list[int]
+) -> None:
+    sent = [message for message, times in runs for _ in range(times)]
+    frames = [frame(number, message) for number, message in enumerate(sent)]
+    reads = []
+    for cut in cuts:
+        reads.append(b"".join(frames[:cut]))
+        frames = frames[cut:]
+    reads.append(b"".join(frames))
+    folder = tmp_path_factory.mktemp("brokers")
+    outcomes = []
+    for columns in (True, False):
+        with files(folder / str(columns)) as store:
+            outcomes.append(outcome(broker_of(store, columns=columns), reads))
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("code", [10, 310])
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_plain_sends_are_taken_once_their_header_is_known(tmp_path: Path, code: int, serialize_type: int) -> None:
+    with files(tmp_path) as store:
+        broker = broker_of(store)
+        peer = broker.connect()
+        peer.channel.dataReceived(b"".join(sends(12, code=code, serialize_type=serialize_type)))
+        assert [answer.code for answer in peer.received()] == [0] * 12
+        assert taken_by(broker) == (9, {"the store has to look at it": 1})  # at its queue file's second step
+
+
+def sent(broker: BrokerInMemory, **more: Any) -> Peer:
+    """A client that sent six messages, of which four came together."""
+    peer = broker.connect()
+    peer.channel.dataReceived(b"".join(sends(6, **more)))
+    return peer
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "why"),
+    [
+        ({}, {"topic": "%RETRY%G"}, "the topic or header is special"),
+        ({"flush_disk_type": "SYNC_FLUSH"}, {"properties": "WAIT\x01false\x02"}, "the topic or header is special"),
+        ({}, {"body": b""}, "a value is odd"),
+        ({}, {"queue_id": 9}, "a value is odd"),
+    ],
+)
+def test_others_are_left_to_the_processor_and_counted_by_reason(
+    options: dict[str, Any], more: dict[str, Any], why: str
+) -> None:
+    broker = broker_of(**options)
+    sent(broker)  # the topic is there
+    before, _ = taken_by(broker)
+    sent(broker, **more)
+    taken, left = taken_by(broker)
+    assert (taken, left) == (before, {**left, why: left[why]})
+    assert left[why] >= 3
+
+
+def test_nothing_is_taken_while_requests_are_checked() -> None:
+    broker = broker_of(access=ServerAccess((Everybody(),)))
+    sent(broker)
+    taken, left = taken_by(broker)
+    assert (taken, left["requests are checked"]) == (0, 4)
+
+
+class Everybody:
+    """Refuses nobody."""
+
+    source, remembers = None, False
+
+    def check(self, channel: object, command: object) -> None:
+        """Let it pass."""
+
+
+def test_slaves_take_none() -> None:
+    assert broker_of(broker_role="SLAVE", broker_id=1).served.columns is None
+
+
+def test_a_topic_that_became_special_is_not_taken_any_more() -> None:
+    broker = broker_of()
+    peer = sent(broker)
+    before, _ = taken_by(broker)
+    assert (before, len(peer.received())) == (4, 6)
+    peer.ask(RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": "T"})
+    peer.channel.dataReceived(b"".join(sends(6)))
+    assert taken_by(broker) == (before + 5, {"the topic or header is special": 1})
+
+
+def test_answers_wait_for_the_disk_and_leave_together() -> None:
+    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    peer = broker.connect()
+    peer.channel.dataReceived(b"".join(sends(6)))
+    broker.store.flush()
+    peer.received()
+    peer.channel.dataReceived(b"".join(sends(6)))
+    assert (peer.received(), broker.traffic.pending_answers, broker.traffic.budget.held_bytes > 0) == ([], 6, True)
+    broker.store.flush()
+    answers = peer.received()
+    assert [(answer.code, answer.opaque) for answer in answers] == [(0, 1000 + number) for number in range(6)]
+    assert (broker.traffic.pending_answers, broker.traffic.budget.held_bytes) == (0, 0)
+    assert taken_by(broker)[0] >= 6
+
+
+def test_a_disk_that_is_late_is_told_to_each() -> None:
+    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    peer = broker.connect()
+    peer.channel.dataReceived(b"".join(sends(6)))
+    broker.store.flush()
+    peer.received()
+    peer.channel.dataReceived(b"".join(sends(6)))
+    broker.clock.advance(60)
+    assert {answer.code for answer in peer.received()} <= {ResponseCode.FLUSH_DISK_TIMEOUT}
+
+
+def test_sends_that_wait_past_the_limits_are_refused_each() -> None:
+    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH", max_held_requests_by_channel=3)
+    peer = broker.connect()
+    for one in sends(2):
+        peer.channel.dataReceived(one)
+        broker.store.flush()
+    peer.received()
+    peer.channel.dataReceived(b"".join(sends(6)))
+    assert [answer.code for answer in peer.received()] == [ResponseCode.SYSTEM_BUSY] * 6
+    broker.store.flush()
+    assert (peer.received(), broker.traffic.pending_answers) == ([], 0)
+
+
+def test_times_and_sizes_are_noted_where_figures_are_shown() -> None:
+    broker = broker_of(metrics_exporter_type="PROM")
+    peer = sent(broker)
+    peer.channel.dataReceived(b"".join(sends(4, body=b"x" * 5000)))
+    times = broker.controller.statistics.request_times
+    assert times is not None
+    assert sum(times.times[310, 0, False, "success"].counts) == 10
+    sizes = broker.controller.statistics.puts["T"].sizes()
+    assert sum(sizes.counts) == 10 and sizes.counts[0] == 6
+
+
+def test_a_header_that_is_no_json_closes_the_connection() -> None:
+    broker = broker_of()
+    peer = sent(broker)
+    peer.received()
+    frames = sends(6)
+    peer.channel.dataReceived(b"".join(frames).replace(b'"opaque":1005', b'"opaque":0005'))
+    assert [answer.opaque for answer in peer.received()] == [1000, 1001, 1002, 1003, 1004]
+    assert peer.transport.disconnecting

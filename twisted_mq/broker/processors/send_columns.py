@@ -1,0 +1,280 @@
+"""Sends whose headers have shapes, many at a time: what they share is checked and made once, see protocol.wire.shapes.
+
+This is the quick form of `SendMessageProcessor` for plain messages to topics that are neither new nor special. What it does not
+take, the processor gets as a command. A test holds answers, log and queues of both equal, byte for byte.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+
+import attrs
+from twisted.internet import defer
+
+from twisted_mq.broker.processors.send import SendAnswers, brokers_properties
+from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget
+from twisted_mq.broker.processors.send_parts import SendParts
+from twisted_mq.broker.processors.send_postponed import UNUSUAL
+from twisted_mq.broker.statistics.counters import TopicPuts
+from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES, without_commit
+from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
+from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES
+from twisted_mq.protocol.layouts.record import V1_TOPIC_BYTES, V6_FLAGS
+from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.properties import (
+    NAME_VALUE_SEPARATOR,
+    PROPERTY_SEPARATOR,
+    PROPERTY_TAGS,
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    PROPERTY_WAIT_STORE_MSG_OK,
+)
+from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.sent_answers import SentAnswers
+from twisted_mq.protocol.wire.shapes import OPAQUE, PLAIN_BYTES, Shapes, Streak, Varying
+from twisted_mq.remoting.channel import Channel
+from twisted_mq.storage.interfaces import Places, PlainMessages
+
+_FIXED = frozenset({PROPERTY_WAIT_STORE_MSG_OK})
+VARYING = {
+    int(RequestCode.SEND_MESSAGE): Varying(("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED),
+    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED),
+}
+"""What varies in the sends of each code: the queue, the time, properties."""
+READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
+    int(RequestCode.SEND_MESSAGE): fast_header(SendMessageRequestHeader),
+    int(RequestCode.SEND_MESSAGE_V2): fast_header(SendMessageRequestHeaderV2),
+}
+_UNUSUAL_FLAGS = V6_FLAGS | INNER_BATCH | OUT_OF_QUEUES
+_NO_WAIT = f"{PROPERTY_WAIT_STORE_MSG_OK}{NAME_VALUE_SEPARATOR}false"
+_LEAST_OPAQUE = b"1"
+"""Smaller is what begins with 0: no number in JSON, or 0 itself."""
+_SUCCESS = int(ResponseCode.SUCCESS)
+
+
+@attrs.define(eq=False)
+class SendPattern:
+    """What the sends of one family share; places are indexes in the parts of a request.
+
+    `properties` is a format of the record's properties for the parts at `values`.
+    """
+
+    target: SendTarget
+    puts: TopicPuts
+    answers: SentAnswers
+    queue_id: int
+    born_timestamp: int
+    opaque: int
+    unique_key: int
+    tags: int | None
+    values: slice
+    properties: bytes
+    flag: int
+    sys_flag: int
+    reconsume_times: int
+    code: int
+
+
+@attrs.define(eq=False)
+class SendColumns:
+    """Takes streaks of sends.
+
+    `may_take` says whether nothing is asked before requests now, as access control and static topics do.
+    """
+
+    broker: SendParts
+    checks: SendChecks
+    answers: SendAnswers
+    may_take: bool = True
+    shapes: Shapes = attrs.field(factory=lambda: Shapes(VARYING))
+    _suffix: str = attrs.field(init=False)
+    _small: int = attrs.field(init=False)
+    _waiting: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        options, times = self.broker.options, self.broker.statistics.request_times
+        self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in brokers_properties(options).items())
+        self._small = sys.maxsize if times is None else SIZE_LIMITS[0]
+
+    def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes | defer.Deferred[bytes]]:
+        """Store the sends from `start` on, up to the first that the processor has to look at.
+
+        Returns how many were stored, and their answers' frames.
+        """
+        pattern = self._pattern(channel, streak)
+        if pattern is None:
+            return 0, b""
+        times = self.broker.statistics.request_times
+        began = 0.0 if times is None else times.seconds()
+        columns = [*zip(*streak.parts[start:])]  # noqa: B905
+        messages = self._messages(channel, pattern, columns, streak.bodies[start:])
+        if not messages:
+            self.broker.statistics.sends_left["a value is odd"] += 1
+            return 0, b""
+        places = self.broker.timed_plain_puts.call(messages)
+        count = len(places)
+        if count < len(messages):
+            self.broker.statistics.sends_left["the store has to look at it"] += 1
+        if not count:
+            return 0, b""
+        self._count(pattern, messages, places)
+        if self.broker.durability.waits:
+            return count, self._when_durable(pattern, columns, messages, places)
+        answers = _answers(pattern, columns, places, _SUCCESS)
+        if times is not None:
+            times.note_successes(pattern.code, count, began)
+        return count, answers
+
+    def _pattern(self, channel: Channel, streak: Streak) -> SendPattern | None:
+        """Return the pattern of a shape; None where its sends are not plain, or none of this channel are taken now."""
+        pattern: SendPattern | None = streak.family.kept
+        if pattern is None or self.checks.targets.get(pattern.target.topic) is not pattern.target:
+            pattern = streak.family.kept = self._new_pattern(streak)
+        if pattern is None:
+            self.broker.statistics.sends_left["the topic or header is special"] += 1
+        elif not self.may_take:
+            self.broker.statistics.sends_left["requests are checked"] += 1
+        elif len(channel.packed_address) != IPV4_HOST_BYTES:
+            self.broker.statistics.sends_left["the peer has an IPv6 address"] += 1
+        elif self._waiting >= self.broker.options.send_thread_pool_queue_capacity:
+            self.broker.statistics.sends_left["too many sends wait"] += 1
+        else:
+            return pattern
+        return None
+
+    def _new_pattern(self, streak: Streak) -> SendPattern | None:
+        family, command = streak.family, streak.plain(0)
+        names = VARYING[command.code]
+        try:
+            header = READERS[command.code](command)
+        except ProtocolError:
+            return None
+        text = (header.properties or "").removesuffix(PROPERTY_SEPARATOR)
+        target, sys_flag = self.checks.targets.get(header.topic), without_commit(header.sys_flag)
+        unique_key, tags = (names.properties, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX), (names.properties, PROPERTY_TAGS)
+        if (
+            target is None
+            or target.is_special
+            or header.batch
+            or sys_flag & _UNUSUAL_FLAGS
+            or len(target.topic.encode()) > V1_TOPIC_BYTES
+            or unique_key not in family.names
+            or (self.broker.durability.waits and _NO_WAIT in text.split(PROPERTY_SEPARATOR))
+        ):
+            return None
+        inside = [family.place(name) for name in family.names if isinstance(name, tuple)]
+        queue_id, born_timestamp, opaque = (family.place(name) for name in (*names.numbers, OPAQUE))
+        return SendPattern(
+            target,
+            self.broker.statistics.puts[target.topic],
+            self.answers.shaped(command.serialize_type),
+            queue_id,
+            born_timestamp,
+            opaque,
+            family.place(unique_key),
+            family.place(tags) if tags in family.names else None,
+            slice(inside[0], inside[-1] + 1, 2),
+            _properties(text, {name[1] for name in family.names if isinstance(name, tuple)}, self._suffix),
+            header.flag,
+            sys_flag | 2 if target.multi_tag else sys_flag,
+            header.reconsume_times or 0,
+            command.code,
+        )
+
+    def _messages(
+        self, channel: Channel, pattern: SendPattern, columns: Sequence[Sequence[bytes]], bodies: Sequence[bytes]
+    ) -> PlainMessages | None:
+        """Return the messages; None where one has a value that has to be looked at by itself."""
+        queues, times, values = columns[pattern.queue_id], columns[pattern.born_timestamp], columns[pattern.values]
+        is_binary = pattern.answers.serialize_type
+        opaques = () if is_binary else columns[pattern.opaque]
+        if not b"".join([*queues, *times, *opaques]).isdigit() or (opaques and min(opaques) < _LEAST_OPAQUE):
+            return None
+        if not all(bodies) or b"".join([*chain.from_iterable(values)]).translate(None, PLAIN_BYTES):
+            return None
+        queue_ids = [*map(int, queues)]
+        if max(queue_ids) >= pattern.target.queue_limit:
+            return None
+        return PlainMessages(
+            pattern.target.topic,
+            queue_ids,
+            bodies,
+            [*map(pattern.properties.__mod__, zip(*values))],  # noqa: B905
+            [0] * len(bodies) if pattern.tags is None else [*map(_code_of_tags, columns[pattern.tags])],
+            [*map(int, times)],
+            channel.packed_address,
+            pattern.flag,
+            pattern.sys_flag,
+            pattern.reconsume_times,
+        )
+
+    def _count(self, pattern: SendPattern, messages: PlainMessages, places: Places) -> None:
+        puts, count = pattern.puts, len(places)
+        for (queue_id, size), times in Counter(zip(messages.queue_ids[:count], places.sizes)).items():  # noqa: B905
+            counter = puts[queue_id]
+            counter.times += times
+            counter.bytes += size * times
+            if size > self._small:
+                for _ in range(times):
+                    puts.record(size, 1)
+        self.broker.statistics.sends_together += count
+        self.broker.statistics.put_messages += count
+
+    def _when_durable(
+        self, pattern: SendPattern, columns: Sequence[Sequence[bytes]], messages: PlainMessages, places: Places
+    ) -> defer.Deferred[bytes]:
+        """Return the answers once the last message is as durable as declared."""
+        broker, count = self.broker, len(places)
+        began_ms = broker.wall_ms()
+        self._waiting += count
+
+        def no_more(outcome: object) -> object:
+            self._waiting -= count
+            return outcome
+
+        def durable(code: int) -> bytes:
+            elapsed_ms = broker.wall_ms() - began_ms
+            for queue_id in messages.queue_ids[:count]:
+                pattern.puts[queue_id].elapsed_ms += elapsed_ms
+            return _answers(pattern, columns, places, code)
+
+        reached = broker.durability.reached(places.end_offset)
+        reached.addBoth(no_more)
+        return reached.addCallback(durable)
+
+
+def _answers(pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: Places, code: int) -> bytes:
+    """Return the frames of the answers to the first requests, one for each place."""
+    return pattern.answers.encode(
+        code,
+        columns[pattern.opaque],
+        places.physical_offsets,
+        columns[pattern.queue_id],
+        places.queue_offsets,
+        columns[pattern.unique_key],
+    )
+
+
+def _properties(text: str, varying: Collection[str], suffix: str) -> bytes:
+    """Return the format of a record's properties, in which the values that vary are open."""
+    form = b""
+    for part in text.split(PROPERTY_SEPARATOR):
+        name, end, value = part.partition(NAME_VALUE_SEPARATOR)
+        form += _literal(name + end) + (b"%b" if name in varying else _literal(value)) + PROPERTY_SEPARATOR.encode()
+    return form + _literal(suffix)
+
+
+def _literal(text: str) -> bytes:
+    return text.encode().replace(b"%", b"%%")
+
+
+@functools.lru_cache(maxsize=4096)
+def _code_of_tags(tags: bytes) -> int:
+    return tags_code(tags.decode())
