@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -37,6 +37,8 @@ class GrpcServers(Cluster):
     """None where the broker has the port: local mode."""
     serves_both: bool = False
     """Our broker has a port of its own beside that of the proxy."""
+    proxy_settings: Mapping[str, object] = attrs.field(factory=dict)
+    """More of the proxy's."""
     grpc_port: int = attrs.field(factory=free_port)
     broker_grpc_port: int = attrs.field(factory=free_port)
     _proxy: Process | None = attrs.field(init=False, default=None)
@@ -103,6 +105,7 @@ class GrpcServers(Cluster):
             "grpcServerPort": self.grpc_port,
             "remotingListenPort": free_port(),
             "localServeAddr": "127.0.0.1",
+            **self.proxy_settings,
         }
         file.write_text(json.dumps(settings))
         return file
