@@ -70,6 +70,17 @@ class GrpcClient:
         )
         return call(v2.ReceiveMessageRequest(**fields), timeout=timeout, metadata=self.metadata)
 
+    def pull_all(self, timeout: float = 20.0, **fields: Any) -> list[Any]:
+        """PullMessage; all that it streams."""
+        return list(self.pulling(timeout, **fields))
+
+    def pulling(self, timeout: float, **fields: Any) -> Any:
+        """The same while it streams."""
+        call = self.channel.unary_stream(
+            f"/{v2.SERVICE}/PullMessage", v2.PullMessageRequest.SerializeToString, v2.PullMessageResponse.FromString
+        )
+        return call(v2.PullMessageRequest(**fields), timeout=timeout, metadata=self.metadata)
+
     def receive(self, topic: str, group: str, timeout: float = 20.0, **fields: Any) -> list[Any]:
         """Messages of one ReceiveMessage."""
         asked = {

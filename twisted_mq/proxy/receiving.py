@@ -23,13 +23,7 @@ from twisted_mq.protocol.headers import (
     PopMessageResponseHeader,
 )
 from twisted_mq.protocol.messages.message import MessageExt
-from twisted_mq.protocol.messages.subscription import (
-    SQL92,
-    TAG,
-    SubscriptionError,
-    build_subscription,
-    selects,
-)
+from twisted_mq.protocol.messages.subscription import selects
 from twisted_mq.protocol.names.pop_receipt import Receipt, offset_count_key, parse_order_counts
 from twisted_mq.protocol.text.properties import PROPERTY_POP_CK, PROPERTY_TAGS
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -45,13 +39,13 @@ from twisted_mq.proxy.checks import (
 )
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.conversion import handed_out
+from twisted_mq.proxy.filters import subscription_of
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.handles import UNKNOWN_OFFSET, Handle, live_handle
 from twisted_mq.proxy.messages import (
     AckMessageResponse,
     AckMessageResultEntry,
     ChangeInvisibleDurationResponse,
-    FilterType,
     ForwardMessageToDeadLetterQueueResponse,
     ReceiveMessageResponse,
 )
@@ -70,7 +64,6 @@ FROM_THE_END = 1
 RESERVE_MS = 100
 """The time in ms between the end of a poll and the call's deadline (Apache: longPollingReserveTimeInMillis)."""
 DEFAULT_REQUEST_MS = 3000
-SQL = FilterType.Value("SQL")
 
 
 @attrs.frozen
@@ -102,7 +95,7 @@ class Receiving:
         topic, group = checked_topic(request.message_queue.topic), checked_group(request.group)
         invisible_ms = self._invisible_ms(request)
         poll_ms = self._poll_ms(client, call, request)
-        subscription = self._subscription(topic, request.filter_expression)
+        subscription = subscription_of(topic, request.filter_expression)
         config = await self._brokers.group(group, topic)
         order = bool(config is not None and config.consume_message_orderly)
         broker_name = await self._broker_name(topic, request.message_queue.broker.name)
@@ -189,13 +182,6 @@ class Receiving:
         if left_ms < low:
             raise ProxyError("ILLEGAL_POLLING_TIME", f"the deadline leaves {left_ms} ms, at least {low} are needed")
         return left_ms - RESERVE_MS
-
-    def _subscription(self, topic: str, expression: Any) -> Any:
-        kind = SQL92 if expression.type == SQL else TAG
-        try:
-            return build_subscription(topic, expression.expression, kind)
-        except SubscriptionError as error:
-            raise ProxyError("ILLEGAL_FILTER_EXPRESSION", str(error)) from None
 
     async def _broker_name(self, topic: str, wanted: str) -> str:
         names = [broker.broker_name for broker, _ in readable(await self._brokers.route(topic))]

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from twisted_mq.protocol.bodies import ConsumerData
-from twisted_mq.protocol.messages.subscription import SQL92, TAG, SubscriptionError, build_subscription
 from twisted_mq.proxy.client import SIMPLE_CONSUMER, GrpcClient
-from twisted_mq.proxy.messages import FilterType
-from twisted_mq.proxy.statuses import ProxyError
-
-SQL = FilterType.Value("SQL")
+from twisted_mq.proxy.filters import subscription_of
 
 
 def groups_of(client: GrpcClient) -> tuple[frozenset[str], frozenset[str]]:
@@ -22,18 +18,9 @@ def consumer_data(client: GrpcClient) -> ConsumerData:
     """Return a client's consumer group with its subscriptions. Raises ProxyError for an expression that cannot be read."""
     settings = client.settings
     now_ms = int(client.clock.seconds() * 1000)
-    try:
-        subscriptions = [
-            build_subscription(
-                entry.topic.name,
-                entry.expression.expression,
-                SQL92 if entry.expression.type == SQL else TAG,
-                sub_version=now_ms,
-            )
-            for entry in settings.subscription.subscriptions
-        ]
-    except SubscriptionError as error:
-        raise ProxyError("ILLEGAL_FILTER_EXPRESSION", str(error)) from None
+    subscriptions = [
+        subscription_of(entry.topic.name, entry.expression, now_ms) for entry in settings.subscription.subscriptions
+    ]
     simple = settings.client_type == SIMPLE_CONSUMER
     return ConsumerData(
         group_name=client.group,

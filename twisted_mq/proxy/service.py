@@ -22,6 +22,7 @@ from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.messages import HeartbeatResponse, NotifyClientTerminationResponse, message_class
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.presence import Presence
+from twisted_mq.proxy.pulling import Pulling
 from twisted_mq.proxy.receiving import Receiving
 from twisted_mq.proxy.routing import Routing
 from twisted_mq.proxy.sending import Sending
@@ -30,6 +31,10 @@ from twisted_mq.proxy.statuses import ProxyError, ok, status, status_of
 from twisted_mq.proxy.telemetry import Telemetry, is_known_type
 
 Handle = Callable[[GrpcClient, Any], Awaitable[Any]]
+StreamHandle = Callable[[GrpcClient, Call, Any], Awaitable[Any]]
+"""Sends its answers, and returns their status."""
+Find = Callable[[Call, Any, str | None], Awaitable[GrpcClient]]
+"""Returns the client of a call with this request, signed by this user."""
 
 
 class MessagingService:
@@ -45,6 +50,7 @@ class MessagingService:
         self.clients = Clients(parts.clock, self._lost)
         self.sending = Sending(parts)
         self.receiving = Receiving(parts)
+        self.pulling = Pulling(parts)
         self.routing = Routing(parts)
         self.presence = Presence(parts, self.clients, self.clients.drop)
         self.telemetry = Telemetry(parts, self.clients, self.presence, self.sending.transactions, authentication.check)
@@ -71,14 +77,16 @@ class MessagingService:
             "SendMessage": self.sending.send,
             "EndTransaction": self.sending.end_transaction,
             "RecallMessage": self.sending.recall,
+            "UpdateOffset": self.pulling.update_offset,
+            "GetOffset": self.pulling.get_offset,
+            "QueryOffset": self.pulling.query_offset,
             "AckMessage": self.receiving.ack,
             "ChangeInvisibleDuration": self.receiving.change_invisible,
             "ForwardMessageToDeadLetterQueue": self.receiving.forward,
         }
         table = {_path(name): self._unary(name, handle) for name, handle in unary.items()}
-        table[_path("ReceiveMessage")] = Method(
-            message_class("ReceiveMessageRequest"), self._receive, gives_stream=True
-        )
+        table[_path("ReceiveMessage")] = self._stream("ReceiveMessage", self._receiver, self.receiving.receive)
+        table[_path("PullMessage")] = self._stream("PullMessage", self._puller, self.pulling.pull)
         table[_path("Telemetry")] = Method(
             message_class("TelemetryCommand"), self.telemetry.open, takes_stream=True, gives_stream=True
         )
@@ -112,17 +120,26 @@ class MessagingService:
             found = status("INTERNAL_SERVER_ERROR", f"{type(error).__name__}: {error}")
         return found
 
-    async def _receive(self, call: Call, request: Any) -> None:
-        answer_class = message_class("ReceiveMessageResponse")
-        try:
-            client_id_of(call)
-            user = await self._authentication.check(call)
-            client = await self._receiver(call, request, user)
-            found = await self.receiving.receive(client, call, request)
-        except Exception as error:
-            found = self._status("ReceiveMessage", call, error)
-            await call.send(answer_class(status=found))
-        self.counts["ReceiveMessage", found.code] += 1
+    def _stream(self, name: str, find: Find, handle: StreamHandle) -> Method:
+        request, answer, _, _ = messages.METHODS[name]
+        answer_class = message_class(answer)
+
+        async def streamed(call: Call, asked: Any) -> None:
+            try:
+                client_id_of(call)
+                user = await self._authentication.check(call)
+                client = await find(call, asked, user)
+                found = await handle(client, call, asked)
+            except Exception as error:
+                found = self._status(name, call, error)
+                await call.send(answer_class(status=found))
+            self.counts[name, found.code] += 1
+
+        return Method(message_class(request), streamed, gives_stream=True)
+
+    async def _puller(self, call: Call, request: Any, user: str | None) -> GrpcClient:
+        """Return the client of a pull, which needs no settings."""
+        return self.clients.stranger(call, user)
 
     async def _receiver(self, call: Call, request: Any, user: str | None) -> GrpcClient:
         """Return the client of a receive, once its settings are known; those that the receive implies if none come.

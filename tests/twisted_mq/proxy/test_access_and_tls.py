@@ -122,9 +122,11 @@ def test_every_call_is_asked_who_it_is(asking):
         for name in (
             "QueryRoute", "QueryAssignment", "Heartbeat", "SendMessage", "AckMessage", "EndTransaction", "RecallMessage",
             "ForwardMessageToDeadLetterQueue", "ChangeInvisibleDuration", "NotifyClientTermination",
+            "UpdateOffset", "GetOffset", "QueryOffset",
         ):  # fmt: skip
             assert code(nobody.call(name)) == "UNAUTHORIZED", name
         assert [code(one) for one in nobody.receive_all()] == ["UNAUTHORIZED"]
+        assert [code(one) for one in nobody.pull_all()] == ["UNAUTHORIZED"]
         assert code(nobody.settle_producer("shop")) == "UNAUTHORIZED"
 
 

@@ -275,10 +275,76 @@ def test_call_without_client_id_is_refused_in_its_answer(server):
 
 
 def test_calls_that_are_not_served_are_unimplemented(client):
-    for name in ("PullMessage", "UpdateOffset", "GetOffset", "QueryOffset", "SyncLiteSubscription"):
-        with pytest.raises(grpc.RpcError) as refused:
-            client.call(name)
-        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+    with pytest.raises(grpc.RpcError) as refused:
+        client.call("SyncLiteSubscription")
+    assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def queue_of(topic: str, queue_id: int = 0, broker: str = "broker-a") -> dict[str, object]:
+    return {"topic": {"name": topic}, "id": queue_id, "broker": {"name": broker}}
+
+
+def test_queue_is_pulled_from_an_offset_on(server, client, topic):
+    client.settle_consumer(topic, "pulling")
+    for number in range(8):
+        client.send(topic, b"%d" % number, tag="ab"[number // 4])
+    queue = queue_of(topic, server.messages(topic)[0].queue_id)
+    asked = {"group": {"name": "pulling"}, "message_queue": queue, "batch_size": 32}
+    answers = client.pull_all(offset=0, **asked)
+    found = [one.message for one in answers if one.WhichOneof("content") == "message"]
+    assert (code(answers[0]), len(found), answers[-1].next_offset) == ("OK", 2, 2)
+    assert [one.system_properties.queue_offset for one in found] == [0, 1]
+    assert not found[0].system_properties.HasField("receipt_handle")
+    second = client.pull_all(offset=0, filter_expression={"type": 1, "expression": "b"}, **asked)
+    assert [one.message.body for one in second if one.WhichOneof("content") == "message"] == [found[1].body]
+    nothing = client.pull_all(offset=2, **asked)
+    assert (code(nothing[0]), nothing[-1].next_offset) == ("MESSAGE_NOT_FOUND", 2)
+    beyond = client.pull_all(offset=99, **asked)
+    assert (code(beyond[0]), beyond[-1].next_offset) == ("ILLEGAL_OFFSET", 2)
+
+
+def test_pull_waits_for_a_message(server, client, topic):
+    client.settle_consumer(topic, "pulling")
+    asked = {"group": {"name": "pulling"}, "message_queue": queue_of(topic), "long_polling_timeout": {"seconds": 15}}
+    answers = client.pulling(20, **asked)
+    for _ in range(4):
+        client.send(topic, b"at last")
+    assert [one.message.body for one in answers if one.WhichOneof("content") == "message"] == [b"at last"]
+
+
+def test_offsets_are_committed_and_found(server, client, topic):
+    client.settle_consumer(topic, "offsets")
+    for number in range(4):
+        client.send(topic, b"%d" % number)
+    queue = queue_of(topic)
+    names = {"group": {"name": "offsets"}, "message_queue": queue}
+    assert code(client.call("GetOffset", **names)) == "OFFSET_NOT_FOUND"
+    assert code(client.call("UpdateOffset", offset=1, **names)) == "OK"
+    answer = client.call("GetOffset", **names)
+    assert (code(answer), answer.offset) == ("OK", 1)
+    assert server._controller.offsets.query("offsets", topic, 0) == 1
+    ends = [client.call("QueryOffset", message_queue=queue, query_offset_policy=policy) for policy in (0, 1)]
+    assert [(code(one), one.offset) for one in ends] == [("OK", 0), ("OK", 1)]
+    for seconds, expected in ((1, 0), (4_000_000_000, 1)):
+        by_time = client.call("QueryOffset", message_queue=queue, query_offset_policy=2, timestamp={"seconds": seconds})
+        assert (code(by_time), by_time.offset) == ("OK", expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "expected"),
+    [
+        ("QueryOffset", {"message_queue": queue_of("{topic}", 99)}, "BAD_REQUEST"),
+        ("QueryOffset", {"message_queue": queue_of("{topic}", 0, "broker-z")}, "BAD_REQUEST"),
+        ("QueryOffset", {"message_queue": queue_of("{topic}"), "query_offset_policy": 2}, "BAD_REQUEST"),
+        ("QueryOffset", {"message_queue": queue_of("unknown")}, "TOPIC_NOT_FOUND"),
+        ("GetOffset", {"message_queue": queue_of("{topic}")}, "ILLEGAL_CONSUMER_GROUP"),
+        ("UpdateOffset", {"message_queue": queue_of("{topic}"), "group": {"name": "g"}, "offset": -1}, "ILLEGAL_OFFSET"),
+    ],
+)  # fmt: skip
+def test_offset_that_is_wrong_has_its_status(client, topic, name, fields, expected):
+    queue = {**fields["message_queue"]}
+    queue["topic"] = {"name": queue["topic"]["name"].format(topic=topic)}
+    assert code(client.call(name, **{**fields, "message_queue": queue})) == expected
 
 
 def test_receive_waits_for_a_message(client, topic):
