@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from interop.peers import requirements, setup, toolchain
+from interop.peers.grpc.clients import CLIENTS
 from interop.peers.line_peer import LinePeer
 from interop.peers.process import PeerFailed, Process, free_port
 
@@ -40,8 +41,13 @@ def test_setup_names_what_it_could_not_get(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str, status: int
 ) -> None:
     monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(setup, "CLIENTS", {name: CLIENTS[name] for name in ("go-5.1.3", "node-1.0.8")})
     assert setup.main() == status
-    assert "missing commands: java, javac, mvn; install a JDK 17 and Maven" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "missing commands: java, javac, mvn; install a JDK 17 and Maven" in said
+    for name, command in (("go-5.1.3", "go"), ("node-1.0.8", "npm")):
+        why = f"[Errno 2] No such file or directory: '{command}'"
+        assert f"Apache's gRPC client {name} is not available: {why}; tests with it cannot run" in said
 
 
 def test_maven_is_not_missed_where_the_jars_lie(bare_machine: None, tmp_path: Path) -> None:
