@@ -9,7 +9,7 @@ import enum
 
 
 class RequestCode(enum.IntEnum):
-    """What a request asks of its peer."""
+    """The codes of requests."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11
@@ -172,7 +172,7 @@ class RequestCode(enum.IntEnum):
 
 
 class ResponseCode(enum.IntEnum):
-    """How a request ended. The negative ones are made by the caller's side (Apache: RpcClient)."""
+    """The codes of answers. The caller's side makes the negative ones (Apache: RpcClient)."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004

@@ -1,4 +1,4 @@
-"""What many records, entries or texts are at once: numpy columns, and the view of a buffer that they are taken from."""
+"""Many records, entries or texts at once: numpy columns, and the view of a buffer that they are taken from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Bytes = npt.NDArray[np.uint8]
 Entries = npt.NDArray[np.void]
 """A row each, with the fields of a layout."""
 Mask = npt.NDArray[np.bool_]
-"""Which rows are meant."""
+"""A selection of rows."""
 Numbers = npt.NDArray[np.signedinteger]
 Positions = npt.NDArray[np.int64]
 Buffer: TypeAlias = bytes | mmap | Bytes

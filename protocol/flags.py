@@ -49,7 +49,7 @@ def clear_compressed_flag(sys_flag: int) -> int:
 
 
 def is_compressed(sys_flag: int) -> bool:
-    """Whether the stored body is compressed."""
+    """Return whether the stored body is compressed."""
     return bool(sys_flag & MessageSysFlag.COMPRESSED_FLAG)
 
 

@@ -17,7 +17,7 @@ class UserInfo:
 
 @attrs.frozen
 class PolicyEntryInfo:
-    """One rule: which actions on a resource (`Topic:name`) from which addresses are allowed or denied."""
+    """A rule: which actions on a resource (`Topic:name`) from which addresses are allowed or denied."""
 
     resource: str | None = None
     actions: list[str] | None = None

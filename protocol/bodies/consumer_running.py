@@ -1,4 +1,4 @@
-"""What a running consumer reports."""
+"""The report of a running consumer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted_mq.protocol.bodies.types import CMResult, Int32, Int64, wire
 
 @attrs.frozen
 class ProcessQueueInfo:
-    """What a push consumer holds of a queue. Times in ms."""
+    """The messages of a queue that a push consumer holds. Times in ms."""
 
     commit_offset: Int64 = 0
     cached_msg_min_offset: Int64 = 0
@@ -32,7 +32,7 @@ class ProcessQueueInfo:
 
 @attrs.frozen
 class PopProcessQueueInfo:
-    """What a popping consumer holds of a queue."""
+    """The messages of a queue that a popping consumer holds."""
 
     wait_ack_count: Int32 = 0
     dropped: bool = field(default=False, metadata=wire("droped"))
@@ -77,7 +77,7 @@ class ConsumeMessageDirectlyResult:
 
 @attrs.frozen
 class ConsumeByWho:
-    """Who consumed a message and who did not."""
+    """The groups that consumed a message and those that did not."""
 
     consumed_group: list[str] = field(factory=list)
     not_consumed_group: list[str] = field(factory=list)

@@ -58,7 +58,7 @@ class BrokerReplicasInfo:
 
 @attrs.frozen
 class RoleChangeNotifyEntry:
-    """An election: who is told about it and what."""
+    """An election: its receivers and its content."""
 
     broker_member_group: BrokerMemberGroup | None = None
     master_address: str | None = None

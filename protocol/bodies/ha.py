@@ -45,7 +45,7 @@ class HARuntimeInfo:
 
 @attrs.frozen
 class BrokerSyncInfo:
-    """What a slave needs to know of its master."""
+    """The facts about a master that its slave needs."""
 
     master_ha_address: str | None = None
     master_flush_offset: Int64 = 0

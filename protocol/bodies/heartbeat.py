@@ -1,4 +1,4 @@
-"""What clients tell brokers about themselves."""
+"""Heartbeats: clients' reports about themselves to brokers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _codes(codes: Iterable[int]) -> frozenset[int]:
 
 @attrs.frozen
 class SubscriptionData:
-    """What a group wants of a topic. `code_set` are the hash codes of `tags_set`; both are empty for all messages.
+    """A group's subscription to a topic. `code_set` are the hash codes of `tags_set`; both are empty for all messages.
     `sub_version` is the time of its making in ms.
     """
 

@@ -11,7 +11,7 @@ from twisted_mq.protocol.bodies.versions import DataVersion
 
 @attrs.frozen
 class TransactionMetric:
-    """How many half messages of a topic are open (Apache: TransactionMetrics.Metric)."""
+    """The number of open half messages of a topic (Apache: TransactionMetrics.Metric)."""
 
     count: Int64 = 0
     time_stamp: Int64 = 0
@@ -27,7 +27,7 @@ class TransactionMetricsSerializeWrapper:
 
 @attrs.frozen
 class TimerMetric:
-    """How many timer messages of a topic wait (Apache: TimerMetrics.Metric)."""
+    """The number of waiting timer messages of a topic (Apache: TimerMetrics.Metric)."""
 
     count: Int64 = 0
     time_stamp: Int64 = 0

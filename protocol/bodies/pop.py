@@ -64,7 +64,7 @@ class BatchAckMessageRequestBody:
 
 @attrs.define
 class PopCheckPoint:
-    """One pop of one queue: which messages come back at `pop_time` + `invisible_time` unless they are acknowledged.
+    """A pop of one queue: which messages come back at `pop_time` + `invisible_time` unless they are acknowledged.
 
     Message i of `count` has the queue offset `start_offset` + `offset_differences[i]`; without differences, as older
     brokers write it, `start_offset` + i. `bit_map` has bit i set once it is acknowledged. `revive_offset` is where the
@@ -94,7 +94,7 @@ class PopCheckPoint:
         return self.start_offset + (differences[index] if differences else index)
 
     def index_of(self, queue_offset: int) -> int | None:
-        """Which message has that queue offset; None where none has."""
+        """Return the number of the message with that queue offset; None if no message has it."""
         difference = queue_offset - self.start_offset
         if self.offset_differences:
             return self.offset_differences.index(difference) if difference in self.offset_differences else None
@@ -103,7 +103,7 @@ class PopCheckPoint:
 
 @attrs.frozen
 class AckMsg:
-    """One message of a check point that is acknowledged."""
+    """The acknowledgement of one message of a check point."""
 
     ack_offset: Int64 = field(default=0, metadata=wire("ao", older="ackOffset"))
     start_offset: Int64 = field(default=0, metadata=wire("so", older="startOffset"))

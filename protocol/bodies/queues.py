@@ -10,7 +10,7 @@ from twisted_mq.protocol.bodies.types import Int32, Int64, MessageModel, Message
 
 @attrs.frozen(order=True)
 class MessageQueue:
-    """One queue of a topic on a broker. Ordered by topic, broker and queue id, as rebalancing needs it."""
+    """A queue of a topic on a broker. Ordered by topic, broker and queue id, as rebalancing needs it."""
 
     topic: str = ""
     broker_name: str = ""

@@ -1,4 +1,4 @@
-"""What a broker registers with a name server, as JSON or deflated (Apache: RegisterBrokerBody).
+"""A broker's registration with a name server, as JSON or deflated (Apache: RegisterBrokerBody).
 
 The deflated form, before zlib (all numbers 4 bytes, big-endian):
 
@@ -25,7 +25,7 @@ from twisted_mq.protocol.text.fastjson import Json, dumps
 
 MAX_INFLATED_BYTES = 32 * 1024 * 1024
 MAX_TOPICS = 250_000
-"""Of one registration, and its static topics. Apache has no limits; brokers keep some thousands of topics."""
+"""The most topics of a registration, and the most static topics. Apache has no limits; brokers keep some thousands of topics."""
 MAX_TEXT_BYTES = 16 * 1024
 """A topic's attributes, the list of filter servers, the version."""
 

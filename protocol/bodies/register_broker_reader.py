@@ -38,7 +38,7 @@ INFLATED_OF_STEP = 1024 * 1024
 
 @attrs.frozen
 class RegisteredTopics:
-    """What a broker registers. The configurations have no name: it is their key, and equal ones are one object."""
+    """A broker's registration. The configurations have no name: it is their key, and equal ones are one object."""
 
     topics: dict[str, TopicConfig] = attrs.field(factory=dict)
     data_version: DataVersion = attrs.field(factory=DataVersion)

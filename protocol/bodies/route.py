@@ -11,7 +11,7 @@ from twisted_mq.protocol.bodies.types import Int32, Int64
 
 @attrs.frozen
 class QueueData:
-    """How many queues of a topic a broker has, and what may be done with them."""
+    """The numbers of a topic's queues on a broker, and their permissions."""
 
     broker_name: str = ""
     read_queue_nums: Int32 = 0

@@ -27,7 +27,7 @@ class LogicQueueMappingItem:
 
 @attrs.frozen
 class TopicQueueMappingInfo:
-    """Which logical queues of a static topic a broker holds now: `curr_id_map` is global id to physical queue id."""
+    """The logical queues of a static topic that a broker holds now: `curr_id_map` is global id to physical queue id."""
 
     topic: str = ""
     scope: str = "__global__"
@@ -49,7 +49,7 @@ class TopicQueueMappingDetail(TopicQueueMappingInfo):
 
 @attrs.frozen
 class TopicQueueMappingOne:
-    """One logical queue of a static topic."""
+    """A logical queue of a static topic."""
 
     topic: str | None = None
     bname: str | None = None

@@ -59,7 +59,7 @@ class ConsumeStatsList:
 
 @attrs.frozen
 class RollbackStats:
-    """What resetting an offset by time did to a queue."""
+    """The result of a reset by time in a queue."""
 
     broker_name: str | None = None
     queue_id: Int64 = 0

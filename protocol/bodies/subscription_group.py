@@ -44,7 +44,7 @@ class CustomizedRetryPolicy:
 
 @attrs.frozen
 class GroupRetryPolicy:
-    """How long a message that failed waits; without a policy of its type, the customized one with its fresh values."""
+    """Return how long a failed message waits; without a policy of its type, the customized one with its fresh values."""
 
     type: GroupRetryPolicyType = "CUSTOMIZED"
     exponential_retry_policy: ExponentialRetryPolicy | None = None

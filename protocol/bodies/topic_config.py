@@ -14,7 +14,7 @@ QUEUE_TYPE = "queue.type"
 BATCH_QUEUE, SIMPLE_QUEUE = "BatchCQ", "SimpleCQ"
 """Its values (Apache: CQType); a topic without it has simple queues."""
 ORDER = "order"
-"""The attribute of strictly ordered topics, which Apache has not."""
+"""The attribute of strictly ordered topics, which Apache does not have."""
 ORDER_QUEUES, ORDER_TOGETHER = "queues", "together"
 """Its values: each queue moves from broker group to broker group for itself, or all move as one."""
 
@@ -34,7 +34,7 @@ class TopicConfig:
 
     @property
     def has_batch_queues(self) -> bool:
-        """Whether its queues count the messages inside records (Apache: QueueTypeUtils.isBatchCq)."""
+        """Return whether its queues count the messages inside records (Apache: QueueTypeUtils.isBatchCq)."""
         return (self.attributes or {}).get(QUEUE_TYPE) == BATCH_QUEUE
 
     @property

@@ -1,4 +1,4 @@
-"""What requests that name a topic or a queue have in common (Apache: org.apache.rocketmq.remoting.rpc)."""
+"""The common fields of requests that name a topic or a queue (Apache: org.apache.rocketmq.remoting.rpc)."""
 
 from __future__ import annotations
 

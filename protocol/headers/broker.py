@@ -1,4 +1,4 @@
-"""One broker as a whole: configuration, statistics, high availability."""
+"""Requests about a broker as a whole: configuration, statistics, high availability."""
 
 from __future__ import annotations
 

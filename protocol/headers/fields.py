@@ -1,4 +1,4 @@
-"""What a header class states about each field: its wire name and its Java type.
+"""The facts that a header class states about each field: its wire name and its Java type.
 
 A header is an attrs class whose fields carry `metadata=int32("queueId")` and the like. A field without a default is
 required (Apache: CFNotNull); one with a default may be absent. Optional fields of a Java primitive have the value Java
@@ -24,7 +24,7 @@ class Kind(enum.Enum):
 
 
 class BoundaryType(enum.Enum):
-    """Which of several messages with the same store time an offset search wants; written as LOWER or UPPER."""
+    """The choice of an offset search among messages with the same store time; written as LOWER or UPPER."""
 
     LOWER = "LOWER"
     UPPER = "UPPER"

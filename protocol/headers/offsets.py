@@ -123,7 +123,7 @@ class InitConsumerOffsetRequestHeader(TopicRequestHeader):
 class ResetOffsetRequestHeader(TopicQueueRequestHeader):
     """Request of RESET_CONSUMER_CLIENT_OFFSET, INVOKE_BROKER_TO_RESET_OFFSET.
 
-    `queue_id` -1 stands for all queues; a `timestamp` of -1 for the end of the queue.
+    `queue_id` -1 means all queues; a `timestamp` of -1 for the end of the queue.
     """
 
     group: str = field(metadata=text("group"))

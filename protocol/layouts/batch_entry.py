@@ -57,7 +57,7 @@ _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
 class BatchEntry(NamedTuple):
-    """One message of a batch; `properties` is its text form in UTF-8."""
+    """A message of a batch; `properties` is its text form in UTF-8."""
 
     flag: int
     body: bytes
@@ -65,7 +65,7 @@ class BatchEntry(NamedTuple):
 
 
 def encode_entry(flag: int, body: bytes, properties: bytes) -> bytes:
-    """One message of a batch. Raises RecordError where the properties are longer than 32767 bytes."""
+    """Encode one message of a batch. Raises RecordError where the properties are longer than 32767 bytes."""
     length = len(properties)
     if length > MAX_PROPERTIES_BYTES:
         raise RecordError(f"properties of {length} bytes, a batch entry holds at most {MAX_PROPERTIES_BYTES}", 0)
@@ -106,7 +106,7 @@ def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
 
 
 def cut_batch(data: bytes, count: int) -> Iterator[int]:
-    """Where each `count` messages of a batch end, and where the last ones do. Raises RecordError as `read_batch`."""
+    """Return where each `count` messages of a batch end, and where the last ones do. Raises RecordError as `read_batch`."""
     offset, end, left = 0, len(data), count
     unpack, unpack_length = _FLAG_AND_LENGTH.unpack_from, _PROPERTIES_LENGTH.unpack_from
     head_bytes, length_bytes = _HEAD.size, _PROPERTIES_LENGTH.size
@@ -180,7 +180,7 @@ def decode_batch(data: bytes | memoryview, topic: str = "") -> list[Message]:
 
 
 def inner_count(properties: Mapping[str, str]) -> int:
-    """How many messages a record counts for in a batch queue (Apache: CommitLog.setBatchSizeIfNeeded); 1 for plain ones."""
+    """Return how many messages a record counts for in a batch queue (Apache: CommitLog.setBatchSizeIfNeeded); 1 for others."""
     number = parse_int(properties.get(PROPERTY_INNER_NUM))
     if number is None or PROPERTY_INNER_BASE not in properties or not 1 <= number <= MAX_BATCH_NUM:
         return 1
@@ -188,10 +188,10 @@ def inner_count(properties: Mapping[str, str]) -> int:
 
 
 def unwrapped(message: MessageExt) -> list[MessageExt]:
-    """The messages of an inner batch that a reader is to take apart, else the message itself. Raises RecordError.
+    """Return the messages of an inner batch that a reader is to take apart, else the message itself. Raises RecordError.
 
-    Each has its own body, properties and flag, and its queue offset; the rest is the record's, but for the sizes and
-    the count of tries, which nobody knows (Apache: PullAPIWrapper, MessageDecoder.decodeMessage).
+    Each has its own body, properties and flag, and its queue offset; the rest is the record's, except the sizes and
+    the count of tries, which are not known (Apache: PullAPIWrapper, MessageDecoder.decodeMessage).
     """
     if message.sys_flag & _TO_UNWRAP != _TO_UNWRAP:
         return [message]

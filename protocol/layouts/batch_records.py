@@ -140,7 +140,7 @@ def _encode_each(
 
 @functools.lru_cache(maxsize=256)
 def _packers(v6_flags: int, topic_bytes: int) -> tuple[struct.Struct, struct.Struct]:
-    """Of what differs in a record's head, with the rest as bytes, and of what is between body and properties."""
+    """Return packers of what differs in a record's head, with the rest as bytes, and of what is between body and properties."""
     head, between, *_ = derive_runs(MESSAGE, sys_flag=v6_flags, magic=magic_for(topic_bytes), topic_length=topic_bytes)
     differing = ("size", "body_crc", "flag", "queue_offset", "physical_offset", "body_length")
     return head.around(*differing), between.around("properties_length")

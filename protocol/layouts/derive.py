@@ -30,7 +30,7 @@ _TRANSPARENT = (construct.Renamed, construct.Rebuild, construct.Default, constru
 
 @attrs.frozen
 class Field:
-    """One field of a run; `format` is its struct format without the byte order, e.g. "q" or "8s"."""
+    """A field of a run; `format` is its struct format without the byte order, e.g. "q" or "8s"."""
 
     offset: int
     size: int
@@ -60,7 +60,7 @@ class Run:
         return self.fields[-1].offset + self.fields[-1].size
 
     def as_struct(self, *names: str) -> struct.Struct:
-        """These of the fields, all without names; up to the last one the others are passed over, which is quicker."""
+        """These of the fields, all without names; up to the last one the others are skipped, which is quicker."""
         last = max(place for place, field in enumerate(self.fields) if not names or field.name in names)
         formats = (
             field.format if not names or field.name in names else f"{field.size}x" for field in self.fields[: last + 1]
@@ -96,7 +96,7 @@ class LengthError(ValueError):
 
 
 def _plain(subcon: construct.Construct, known: dict[str, int]) -> construct.Construct:
-    """What is inside of wrappers and of a choice that the known values decide."""
+    """Return what is inside wrappers and inside a choice that the known values decide."""
     while isinstance(subcon, (*_TRANSPARENT, construct.IfThenElse)):
         if isinstance(subcon, construct.IfThenElse):
             decided = construct.evaluate(subcon.condfunc, construct.Container(known))
@@ -126,7 +126,7 @@ def _known_size(subcon: construct.Construct, known: dict[str, int]) -> int | Non
 
 
 def _is_prefixed(subcon: construct.Construct, length_name: str) -> bool:
-    """Whether a field is as long as the number before it says."""
+    """Return whether a field is as long as the number before it says."""
     while isinstance(subcon, _TRANSPARENT):
         subcon = subcon.subcon
     try:
@@ -156,7 +156,7 @@ def derive_runs(layout: construct.Struct, **known: int) -> Iterator[Run]:
 
 
 def field_table(layout: construct.Struct, **known: int) -> list[Field]:
-    """The fields of the first run, in order. Raises LayoutError where there is none."""
+    """The fields of the first run, in order. Raises LayoutError if the layout has no such run."""
     return list(next(derive_runs(layout, **known)).fields)
 
 
@@ -178,7 +178,7 @@ def _leading_field(layout: construct.Struct, name: str, known: dict[str, int]) -
 
 
 def derive_field(layout: construct.Struct, name: str, **known: int) -> struct.Struct:
-    """One field of the first run by itself, to be read or written at its offset."""
+    """Return the struct of one field of the first run, to be read or written at its offset."""
     return struct.Struct(f">{_leading_field(layout, name, known).format}")
 
 
@@ -193,7 +193,7 @@ def texts(lengths: Iterable[int]) -> struct.Struct:
 
 
 def field_offset(layout: construct.Struct, name: str, **known: int) -> int:
-    """Where a field of the first run begins. Raises LayoutError for a field that is not in it."""
+    """Return where a field of the first run begins. Raises LayoutError for a field that is not in it."""
     return _leading_field(layout, name, known).offset
 
 

@@ -1,4 +1,4 @@
-"""What master and slave send each other to copy the commit log (Apache: DefaultHAConnection, AutoSwitchHAConnection).
+"""The frames by which a slave copies its master's commit log (Apache: DefaultHAConnection, AutoSwitchHAConnection).
 
 The plain service: the slave reports, the master sends a header and that many bytes of its log; size 0 is a heartbeat.
 
@@ -116,7 +116,7 @@ def encode_confirms(session: int) -> bytes:
 
 
 def encode_transfer_header(physical_offset: int, size: int) -> bytes:
-    """What a master sends before `size` bytes of its log."""
+    """Return the frame's head before `size` bytes of the master's log."""
     return _HEADER.pack(physical_offset, size)
 
 

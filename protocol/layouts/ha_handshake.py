@@ -1,4 +1,4 @@
-"""How a master and its slave show each other that they know one secret, before the first HA frame. Apache has no such thing.
+"""The handshake before the first HA frame, in which master and slave prove that they know one secret. Apache has no such thing.
 
     challenge, master to slave, 44 bytes     proof, slave to master, 72 bytes
     0   8  CHALLENGE_OFFSET                  0   8  PROOF_OFFSET
@@ -7,7 +7,7 @@
 
     answer, master to slave, 32 bytes: HMAC-SHA256(secret, "master" and both nonces); then the HA frames begin
 
-A challenge looks like the head of a transfer that never becomes complete, and masters that send none are told nothing:
+A challenge looks like the head of a transfer that never becomes complete, and masters that send none get nothing:
 so a peer without the secret, Apache's too, neither writes nor counts anything of a handshake. What follows is neither
 encrypted nor signed.
 """
@@ -83,7 +83,7 @@ class SlaveHandshake:
         self._expected = b""
 
     def receive_data(self, data: bytes) -> tuple[bytes, bytes | None]:
-        """What to send, and the bytes behind the master's answer, None until that is whole. Raises HandshakeRefused."""
+        """Return what to send, and the bytes after the master's answer, None until it is whole. Raises HandshakeRefused."""
         self._received += data
         proof = b"" if self._expected else self._prove()
         if not self._expected or len(self._received) < ANSWER_BYTES:

@@ -67,7 +67,7 @@ def host_text(packed: bytes | memoryview) -> str:
 
 
 def parse_host_text(text: str) -> tuple[str, int]:
-    """Host, address or name, and port of `host:port`; IPv6 hosts may stand in brackets.
+    """Host, address or name, and port of `host:port`; IPv6 hosts may be in brackets.
 
     ValueError where there is no host, or no port from 0 to 65535.
     """

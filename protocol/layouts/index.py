@@ -66,7 +66,7 @@ MAX_TIME_DIFF_SECONDS = 0x7FFFFFFF
 
 
 def index_key(topic: str, key: str) -> str:
-    """What is hashed for a message's key, its unique key included."""
+    """Return the text that is hashed for a message's key or unique key."""
     return f"{topic}#{key}"
 
 
@@ -83,12 +83,12 @@ def positive_hash(bits: int) -> int:
 
 
 def slot_position(hash_value: int, slots: int) -> int:
-    """Where the slot of a key's hash lies in the file."""
+    """Return where the slot of a key's hash is in the file."""
     return HEADER_BYTES + (hash_value % slots) * SLOT_BYTES
 
 
 def entry_position(index: int, slots: int) -> int:
-    """Where an entry lies in the file; `index` counts from 1."""
+    """Return where an entry is in the file; `index` counts from 1."""
     return HEADER_BYTES + slots * SLOT_BYTES + index * ENTRY_BYTES
 
 

@@ -22,7 +22,7 @@ from twisted_mq.protocol.layouts.index import (
 KEY = np.dtype([("key_hash", np.int64), ("physical_offset", np.int64), ("store_timestamp", np.int64)])
 """A key of one record as an index is given it: hash of `topic#key` without sign, place of the record, store time in ms."""
 Keys = npt.NDArray[np.void]
-"""Of KEY."""
+"""An array of KEY."""
 Slots = npt.NDArray[np.int32]
 """The numbers of their newest entries, in the file's byte order."""
 
@@ -42,7 +42,7 @@ def entries_in(data: memoryview | mmap, sizes: IndexSizes, first: int, count: in
 
 
 def first_offsets(data: mmap, slots: Positions) -> Positions:
-    """What the first entry leads to where a file has so many slots, for each of the numbers; one entry more must fit."""
+    """Return where the first entry leads if a file has so many slots, for each of the numbers; one entry more must fit."""
     found: Positions = window(data, _ENTRY)[entry_position(1, 0) + slots * SLOT_BYTES]["physical_offset"]
     return found
 

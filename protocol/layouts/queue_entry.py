@@ -75,7 +75,7 @@ iterate_entries = ENTRY.iter_unpack
 
 
 def written_bytes(entries: memoryview) -> int:
-    """How many bytes of entries lie before the first one of size 0: the rest was never written."""
+    """Return how many bytes of entries are before the first entry of size 0: the rest was never written."""
     sizes = entries.cast("i")[_SIZE_WORD::_ENTRY_WORDS].tolist()
     return sizes.index(0) * ENTRY_BYTES if 0 in sizes else len(entries)
 
@@ -101,13 +101,13 @@ LONGEST_EXTENSION_UNIT = 32767
 """In bytes: its size is a signed short."""
 QUEUE_EXTENSION_END = construct.Struct("size" / construct.Const(-1, construct.Int16sb))
 EXTENSION_END = derive_struct(QUEUE_EXTENSION_END).pack(-1)
-"""What stands behind the last unit of a file that is full (Apache: ConsumeQueueExt.fullFillToEnd)."""
+"""The bytes after the last unit of a full file (Apache: ConsumeQueueExt.fullFillToEnd)."""
 LEAST_EXTENSION_END_BYTES = 4
 """A unit leaves at least so many in its file (Apache: ConsumeQueueExt.END_BLANK_DATA_LENGTH)."""
 
 
 def encode_extension_unit(tags_code: int, store_timestamp: int, bit_map: bytes) -> bytes:
-    """One unit of a queue's extension."""
+    """Encode a unit of a queue's extension."""
     return EXTENSION_HEAD.pack(EXTENSION_HEAD.size + len(bit_map), tags_code, store_timestamp, len(bit_map)) + bit_map
 
 
@@ -124,7 +124,7 @@ def read_extension_unit(data: memoryview, position: int) -> tuple[int, int, byte
 
 
 FILLER_SIZE = 0x7FFFFFFF
-"""The size in entries that stand for offsets before a queue's first message (Apache: ConsumeQueue.fillPreBlank)."""
+"""The size in entries that replace offsets before a queue's first message (Apache: ConsumeQueue.fillPreBlank)."""
 FILLER_ENTRY = pack_entry(0, FILLER_SIZE, 0)
 
 MAX_EXTENSION_ADDRESS = -0x80000000 - 1
@@ -132,7 +132,7 @@ MAX_EXTENSION_ADDRESS = -0x80000000 - 1
 
 
 def is_extension_address(tags_code: int) -> bool:
-    """Whether a tags code leads into the extension file (Apache: ConsumeQueueExt.isExtAddr)."""
+    """Return whether a tags code leads into the extension file (Apache: ConsumeQueueExt.isExtAddr)."""
     return tags_code <= MAX_EXTENSION_ADDRESS
 
 

@@ -161,7 +161,7 @@ HeadFields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, bytes
 
 
 class RecordSpans(NamedTuple):
-    """Where the variable fields of a record lie in its buffer; the record ends at `end`."""
+    """The places of a record's variable fields in its buffer; the record ends at `end`."""
 
     body: int
     body_end: int
@@ -173,7 +173,7 @@ class RecordSpans(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def middle(topic_length: int) -> struct.Struct:
-    """What stands between body and properties: topic_length, topic and properties_length."""
+    """Encode what is between body and properties: topic_length, topic and properties_length."""
     _, run = derive_runs(MESSAGE, sys_flag=0, magic=magic_for(topic_length), topic_length=topic_length)
     return run.as_struct()
 
@@ -235,7 +235,7 @@ def read_store_timestamp(record: Buffer) -> int:
 
 
 def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:
-    """Where body, topic and properties lie. Raises RecordError unless their lengths add up to the record's size."""
+    """Return where body, topic and properties are. Raises RecordError unless their lengths add up to the record's size."""
     return RecordSpans._make(
         span_values(buffer, offset, head.size, magic=head.magic, sys_flag=head.sys_flag, body_length=head.body_length)
     )

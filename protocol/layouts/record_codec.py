@@ -53,7 +53,7 @@ _COMPRESSED = int(MessageSysFlag.COMPRESSED_FLAG)
 
 
 class DispatchFields(NamedTuple):
-    """What the queues and the index need to know of a record (Apache: DispatchRequest)."""
+    """The facts about a record that queues and index need (Apache: DispatchRequest)."""
 
     topic: str
     queue_id: int
@@ -89,7 +89,7 @@ def encode_record(
     prepared_transaction_offset: int = 0,
     body_crc: int | None = None,
 ) -> bytes:
-    """One record. Its version follows the topic's length; the IPv6 bits of `sys_flag` follow the hosts' lengths.
+    """Encode one record. Its version follows the topic's length; the IPv6 bits of `sys_flag` follow the hosts' lengths.
 
     Raises RecordError where topic, properties or hosts have lengths that no record has.
     """
@@ -243,7 +243,7 @@ def dispatch_fields(
     check_crc: bool = False,
     delay_table: Mapping[int, int] = DEFAULT_DELAY_TABLE,
 ) -> DispatchFields:
-    """What queues and index take from the record there. Raises RecordError for anything damaged.
+    """Return what queues and index take from the record there. Raises RecordError for anything damaged.
 
     `delay_table` maps the broker's delay levels to ms, see twisted_mq.protocol.messages.delay_levels.
     """

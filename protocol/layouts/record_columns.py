@@ -18,16 +18,16 @@ from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
 from twisted_mq.protocol.layouts.record import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, V6_FLAGS
 
 Heads = npt.NDArray[np.void]
-"""Of the dtype of heads with IPv4 hosts."""
+"""An array of the dtype of heads with IPv4 hosts."""
 
 _DTYPES = {flags: derive_dtype(MESSAGE, sys_flag=flags) for flags in HEADS}
 """By the two IPv6 bits of sys_flag."""
 SIZE_DTYPE = _DTYPES[0]["size"]
-"""Of the number that a record begins with: how long it is."""
+"""The dtype of a record's first number, its length."""
 HOST_FIELDS = ("born_host", "store_host")
 NUMBER_FIELDS = tuple(name for name in _DTYPES[0].names or () if name not in HOST_FIELDS)
 _MOVED_FIELDS = NUMBER_FIELDS[NUMBER_FIELDS.index("store_timestamp") :]
-"""Those behind a host."""
+"""The fields after a host."""
 _HEAD_SIZES = np.zeros(V6_FLAGS + 1, np.int64)
 for _flags, _dtype in _DTYPES.items():
     _HEAD_SIZES[_flags] = _dtype.itemsize
@@ -79,7 +79,7 @@ def _of_kind(data: Buffer, starts: Positions, flags: int) -> Heads:
 
 
 def spans_at(data: Buffer, starts: Positions, heads: Heads) -> tuple[SpanColumns, Mask]:
-    """Where body, topic and properties lie of records of either version, whose heads these are; and whose are right.
+    """Return where body, topic and properties are, of records of either version, whose heads these are; and whose are right.
 
     Others' lengths do not add up to their sizes, and their places mean nothing.
     """

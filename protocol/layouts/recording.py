@@ -13,7 +13,7 @@ A segment is its magic and recorded frames one behind the other. A last one that
     ..     4    frame_length
     ..     ..   frame               with its own length in front, as on the wire
 
-A mark stands in a file beside the segment and leads to the begin of a recorded frame.
+A mark is in a file beside the segment and leads to the begin of a recorded frame.
 
     mark
     0      8    position            in the segment
@@ -49,7 +49,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 class RecordedFrame(NamedTuple):
-    """One frame, under RECORDED_FRAME's names; `position` is where it begins in what was read."""
+    """A frame, under RECORDED_FRAME's names; `position` is where it begins in what was read."""
 
     position: int
     time_us: int

@@ -76,7 +76,7 @@ _KNOWN_MAGIC_BITS = 0xF
 
 
 class LogUnit(NamedTuple):
-    """One waiting message, in TIMER_LOG_UNIT's order and by its names (a test compares them); times in ms."""
+    """A waiting message, in TIMER_LOG_UNIT's order and by its names (a test compares them); times in ms."""
 
     size: int
     previous_position: int
@@ -95,7 +95,7 @@ class LogUnit(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it can have been written by a broker (Apache: isMagicOK)."""
+        """Return whether it can have been written by a broker (Apache: isMagicOK)."""
         return self.size == LOG_UNIT_BYTES and 0 < self.magic <= _KNOWN_MAGIC_BITS
 
 

@@ -1,4 +1,4 @@
-"""Compressed message bodies: LZ4 frames, ZSTD frames, ZLIB streams; which one stands in the message's sysFlag.
+"""Compressed message bodies: LZ4 frames, ZSTD frames, ZLIB streams; which one is in the message's sysFlag.
 
 Every decompression is bounded: a body that grows past the limit is refused after at most the limit's bytes. LZ4 and ZSTD are
 loaded with the first body of their kind: most processes, as workers of Spark, never see one. Each is an extra.
@@ -27,7 +27,7 @@ _FIRST_PIECE_BYTES = 64 * 1024
 _ZSTD_WINDOW_BYTES = 8 * 1024 * 1024
 """The least window to accept: even a short ZSTD stream of Apache's writer announces some MiB."""
 _ZSTD_PIECE_BYTES = 256
-"""How much is fed at once: 4 bytes can become a block of 128 KiB, so the limit is passed by at most 8 MiB."""
+"""The number of bytes fed at once: 4 bytes can become a block of 128 KiB, so the limit is passed by at most 8 MiB."""
 
 
 class CompressionError(ProtocolError):

@@ -50,7 +50,7 @@ class Message:
 
     @property
     def tags(self) -> str | None:
-        """What subscriptions select by; None without."""
+        """The tags, by which subscriptions select; None without."""
         return self.properties.get(PROPERTY_TAGS)
 
     @tags.setter
@@ -68,7 +68,7 @@ class Message:
 
     @property
     def delay_time_level(self) -> int:
-        """Which of the broker's delay levels applies, from 1; 0 for none."""
+        """The broker's delay level, from 1; 0 for none."""
         return parse_int(self.properties.get(PROPERTY_DELAY_TIME_LEVEL)) or 0
 
     @delay_time_level.setter
@@ -77,7 +77,7 @@ class Message:
 
     @property
     def wait_store_message_ok(self) -> bool:
-        """Whether the send answer waits for flush and replication; True unless set otherwise."""
+        """Tell whether the send answer waits for flush and replication; True unless set otherwise."""
         return self.properties.get(PROPERTY_WAIT_STORE_MSG_OK, "true").lower() == "true"
 
     @property
@@ -114,7 +114,7 @@ class MessageExt:
 
     @property
     def tags(self) -> str | None:
-        """What subscriptions select by; None without."""
+        """The tags, by which subscriptions select; None without."""
         return self.properties.get(PROPERTY_TAGS)
 
     @property
@@ -129,5 +129,5 @@ class MessageExt:
 
     @property
     def transaction_type(self) -> int:
-        """Which of MessageSysFlag's transaction types it has."""
+        """Its transaction type, of MessageSysFlag's."""
         return self.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE

@@ -1,4 +1,4 @@
-"""What a message of a strictly ordered queue says of its place, and the fields in which a broker refuses one.
+"""The mark of a message's place in a strictly ordered queue, and the fields in which a broker refuses one.
 
 The property ORDERED has the decimal numbers `epoch:queue:leader:base:sequence`, e.g. `7:0:12:41:43`, of an ordered
 producer's message; `epoch:queue` where the broker added it to a plain producer's.

@@ -16,7 +16,7 @@ class SubscriptionError(ProtocolError):
 
 
 def is_tag_type(expression_type: str | None) -> bool:
-    """Whether the expression is of tags; absent and empty count as such (Apache: ExpressionType.isTagType)."""
+    """Return whether the expression is of tags; absent and empty count as such (Apache: ExpressionType.isTagType)."""
     return expression_type in (None, "", TAG)
 
 
@@ -67,7 +67,7 @@ def selected_codes(subscription: SubscriptionData) -> frozenset[int] | None:
 
 
 def selects(subscription: SubscriptionData, tags: str | None) -> bool:
-    """Whether a message with these tags is selected: the consumer's exact check behind the broker's check of hashes.
+    """Return whether a message with these tags is selected: the consumer's exact check after the broker's check of hashes.
 
     Without tags in the subscription every message passes (Apache: PullAPIWrapper.processPullResult).
     """
@@ -75,5 +75,5 @@ def selects(subscription: SubscriptionData, tags: str | None) -> bool:
 
 
 def selects_all(subscription: SubscriptionData) -> bool:
-    """Whether no message is left out by its tags."""
+    """Return whether no message is left out by its tags."""
     return subscription.class_filter_mode or not subscription.tags_set

@@ -112,7 +112,7 @@ _NAMES = {cls: name for name, cls in _CLASSES.items()}
 
 
 def encode_trace(trace: Trace) -> str:
-    """One record."""
+    """Encode a record."""
     values = (_text(getattr(trace, field.name)) for field in attrs.fields(type(trace)))
     return FIELD_SEPARATOR.join([_NAMES[type(trace)], *values]) + RECORD_SEPARATOR
 
@@ -137,7 +137,7 @@ def decode_traces(body: bytes) -> Iterator[Trace]:
 
 
 def _value(declared: str, text: str) -> Any:
-    """Of the type that is declared: the maker of the record takes what this says."""
+    """Return a value of the declared type: the maker of the record takes it as it is."""
     if declared == "int":
         return int(text)
     if declared == "bool":

@@ -1,4 +1,4 @@
-"""What a pop's answer says of its messages, and the receipt handle that acknowledges one (Apache: ExtraInfoUtil).
+"""The fields of a pop's answer about its messages, and the receipt handle that acknowledges one (Apache: ExtraInfoUtil).
 
     startOffsetInfo   0 3 17;1 0 4            mark, queue id, queue offset that the pop of this queue began at
     msgOffsetInfo     0 3 17,18,20;1 0 4      mark, queue id, queue offsets of the messages
@@ -47,7 +47,7 @@ class Receipt:
 
     @property
     def is_order(self) -> bool:
-        """Whether the pop was an ordered one."""
+        """Return whether the pop was an ordered one."""
         return self.revive_queue_id == ORDER_REVIVE_QUEUE
 
     def encode(self) -> str:
@@ -94,7 +94,7 @@ def queue_count_info(topic: str, queue_id: int, count: int) -> str:
 
 
 def offset_count_key(queue_id: int, queue_offset: int) -> str:
-    """How orderCountInfo names a message."""
+    """Return the name of a message in orderCountInfo."""
     return f"qo{queue_id}%{queue_offset}"
 
 

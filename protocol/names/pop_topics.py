@@ -1,7 +1,7 @@
 """Names that pop consumption makes of topics and groups (Apache: KeyBuilder, PopAckConstants).
 
     %RETRY%GroupA_TopicA                 messages of TopicA that GroupA did not acknowledge, version 1
-    %RETRY%GroupA+TopicA                 the same, version 2 (enableRetryTopicV2): parted by what no name has
+    %RETRY%GroupA+TopicA                 the same, version 2 (enableRetryTopicV2): separated by what no name has
     rmq_sys_REVIVE_LOG_DefaultCluster    what was popped and acknowledged
 
 Receipts name a topic of the three kinds by a mark: 0 as it is, 1 and 2 the retry topic of that version.
@@ -13,7 +13,7 @@ from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, REVIVE_TOPIC_P
 
 ORIGIN_MARK, RETRY_MARK, RETRY_MARK_V2 = "0", "1", "2"
 ORDER_REVIVE_QUEUE = 999
-"""Stands for the revive log's queue in receipts of ordered pops, which have no check points."""
+"""The number in place of the revive log's queue in receipts of ordered pops, which have no check points."""
 
 _SEPARATORS = {RETRY_MARK: "_", RETRY_MARK_V2: "+"}
 
@@ -24,12 +24,12 @@ def revive_topic(cluster: str) -> str:
 
 
 def pop_retry_topic(topic: str, group: str, version_2: bool) -> str:
-    """Where a topic's messages come back for a group."""
+    """Return the topic in which a topic's messages come back for a group."""
     return f"{RETRY_PREFIX}{group}{_SEPARATORS[RETRY_MARK_V2 if version_2 else RETRY_MARK]}{topic}"
 
 
 def pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
-    """Those of both versions."""
+    """Return the retry topics of both versions."""
     return pop_retry_topic(topic, group, False), pop_retry_topic(topic, group, True)
 
 

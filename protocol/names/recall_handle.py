@@ -25,7 +25,7 @@ _PARTS = 5
 
 @attrs.frozen
 class RecallHandle:
-    """What a handle says."""
+    """The content of a handle."""
 
     topic: str
     broker_name: str

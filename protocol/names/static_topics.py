@@ -19,12 +19,12 @@ GLOBAL_SCOPE = "__global__"
 
 
 def logical_broker_name(scope: str) -> str:
-    """The broker name that stands for all brokers of a scope (TopicQueueMappingUtils.getMockBrokerName)."""
+    """The broker name that means all brokers of a scope (TopicQueueMappingUtils.getMockBrokerName)."""
     return LOGICAL_PREFIX + (scope.removeprefix("__") if scope == GLOBAL_SCOPE else scope)
 
 
 def is_logical(broker_name: str) -> bool:
-    """Whether it stands for whichever broker has the queue now."""
+    """Return whether it means the broker that has the queue now."""
     return broker_name.startswith(LOGICAL_PREFIX)
 
 

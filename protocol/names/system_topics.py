@@ -17,7 +17,7 @@ SYNC_BROKER_MEMBER_PREFIX = "rmq_sys_SYNC_BROKER_MEMBER_"
 """Before a broker's name; routes of these topics show the members as they are (TopicValidator)."""
 
 AUTO_CREATE_TOPIC = "TBW102"
-"""What new topics inherit from."""
+"""The topic from which new topics inherit."""
 BENCHMARK_TOPIC = "BenchmarkTest"
 CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
@@ -31,7 +31,7 @@ TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 NOT_ALLOWED_SEND_TOPICS = frozenset(
     {OFFSET_MOVED_TOPIC, HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC, SELF_TEST_TOPIC, CHECK_MAX_TIME_TOPIC}
 )
-"""Where 5.3.3's broker refuses sends, and its clients do not send."""
+"""The topics to which 5.3.3's broker refuses sends, and its clients do not send."""
 SYSTEM_TOPICS = NOT_ALLOWED_SEND_TOPICS | {
     BENCHMARK_TOPIC,
     "CHECKPOINT_TOPIC",
@@ -73,5 +73,5 @@ def is_lmq(topic: str) -> bool:
 
 
 def reply_topic(cluster: str) -> str:
-    """Where answers to request messages are sent (MixAll.getReplyTopic)."""
+    """Return the topic of the answers to request messages (MixAll.getReplyTopic)."""
     return f"{cluster}{REPLY_TOPIC_SUFFIX}"

@@ -1,4 +1,4 @@
-"""What a topic's route means for a producer and for a consumer: plain values, no I/O.
+"""The meaning of a topic's route for a producer and for a consumer: plain values, no I/O.
 
 Orders are Apache's, because a queue chosen by hash must be the same in every client: publish queues stand by broker
 name and then queue id (QueueData.compareTo); message queues compare by topic, broker name, queue id.
@@ -48,8 +48,8 @@ class TopicPublishInfo:
 
 
 def publish_info(topic: str, route: TopicRouteData, turn: int = 0) -> TopicPublishInfo:
-    """Where to send: the order configuration where there is one, a static topic's logical queues, else writable queues of
-    brokers with a master.
+    """Return the queues to send to: those of the order configuration if there is one, a static topic's logical queues, else
+    writable queues of brokers with a master.
     """
     if route.order_topic_conf:
         return TopicPublishInfo(topic, tuple(_ordered_queues(topic, route.order_topic_conf)), True, turn)
@@ -80,7 +80,7 @@ def queues_of(topic: str, broker_name: str, count: int) -> list[MessageQueue]:
 
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """Where to consume from: every readable queue, sorted. A broker without a master counts: a slave may serve it."""
+    """Return the queues to consume from: every readable queue, sorted. A broker without a master counts: a slave may serve it."""
     if route.topic_queue_mapping_by_broker:
         return sorted(logical_queues(topic, route), key=queue_order)
     queues: list[MessageQueue] = []

@@ -1,4 +1,4 @@
-"""Which topic and group names are allowed (Apache: TopicValidator, Validators). Pure rules; remarks as Apache's."""
+"""Rules for the names of topics and groups (Apache: TopicValidator, Validators). Pure rules; remarks as Apache's."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def group_fault(group: str | None) -> str | None:
 
 
 def retry_topic(group: str) -> str:
-    """Where messages of a group wait for their next try (Apache: MixAll.getRetryTopic)."""
+    """Return the topic in which messages of a group wait for their next try (Apache: MixAll.getRetryTopic)."""
     return RETRY_PREFIX + group

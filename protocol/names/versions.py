@@ -6,7 +6,7 @@ From 3.0.0 on each version has two numbers, its snapshot's and its own: 478 is V
 from __future__ import annotations
 
 HIGHER_VERSION = "HIGHER_VERSION"
-"""What a number past the last one means."""
+"""The meaning of a number past the last one."""
 
 _FIRST = (
     "V3_0_0_SNAPSHOT",

@@ -1,4 +1,4 @@
-"""How a broker shows a name server that it knows registrationSharedSecret. Apache has no such thing.
+"""The proof by which a broker shows a name server that it knows registrationSharedSecret. Apache has no such thing.
 
 The request carries HMAC-SHA256(secret, code, fields, body) as hexadecimal text in the field PROOF. Who can read the network
 may send the same request again, but no other one.
@@ -27,6 +27,6 @@ def registration_proof(command: RemotingCommand, secret: str) -> str:
 
 
 def is_proven(command: RemotingCommand, secret: str) -> bool:
-    """Whether the request carries the right proof."""
+    """Return whether the request carries the right proof."""
     given = command.ext_fields.get(PROOF, "")
     return hmac.compare_digest(given.encode(), registration_proof(command, secret).encode())

@@ -1,4 +1,4 @@
-"""What each request to a broker or name server needs: which rights on which topics and groups, or on the cluster.
+"""The rights that each request to a broker or name server needs: which rights on which topics and groups, or on the cluster.
 
 After Apache's DefaultAuthorizationContextBuilder and its headers' @RocketMQAction. Stricter in one point: what names no
 topic and no group needs its right on the cluster, where 5.3.3 lets every user do what it has no annotation for (change a
@@ -54,9 +54,9 @@ def _none(command: RemotingCommand) -> Iterable[str]:
 
 @attrs.frozen
 class Rights:
-    """One of `actions` is needed on each topic and group that the request names; on the cluster where it names none.
+    """A rule: one of `actions` is needed on each topic and group that the request names; on the cluster where it names none.
 
-    `for_all`: what names none is for every user. `reads_body`: the names stand in the body, which may be long and wrong.
+    `for_all`: what names none is for every user. `reads_body`: the names are in the body, which may be long and wrong.
     """
 
     actions: tuple[Action, ...] = ()
@@ -74,7 +74,7 @@ class Rights:
 
 
 def field(*names: str, parted_by: str | None = None) -> Names:
-    """Those of these fields that are not blank."""
+    """Return the fields that are not blank."""
 
     def named(command: RemotingCommand) -> Iterator[str]:
         fields = command.ext_fields
@@ -86,7 +86,7 @@ def field(*names: str, parted_by: str | None = None) -> Names:
 
 
 def _but_replies(topic: Names) -> Names:
-    """Topics but those of replies: to whoever asked one may reply, no rights are given on these."""
+    """Return the topics without those of replies, on which no rights are given: every client may reply to a request."""
     return lambda command: (name for name in topic(command) if not name.endswith(REPLY_TOPIC_SUFFIX))
 
 

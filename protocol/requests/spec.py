@@ -1,4 +1,4 @@
-"""What a request code demands of both sides."""
+"""The classes that a request code demands of both sides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Body: TypeAlias = type | Payload | None
 
 @attrs.frozen
 class RequestSpec:
-    """Classes of both headers and bodies, None where there is none; a body may be `list[...]` or a Payload.
+    """Classes of both headers and bodies, None if the code has none; a body may be `list[...]` or a Payload.
 
     `served_by`: broker, namesrv, client, controller, container; controller-internal for entries of its raft log; empty
     where nothing in 5.3.3 serves the code. `one_way`: Apache sends it without waiting for an answer (other clients may

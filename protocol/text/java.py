@@ -8,19 +8,19 @@ import re
 import struct
 
 BLANKS = "".join(map(chr, range(0x21)))
-"""What String.trim() takes away at both ends."""
+"""The characters that String.trim() removes at both ends."""
 _CHUNK = 64
 _LONGEST_CACHED = 128
 _DECIMAL = re.compile(r"[+-]?[0-9]{1,19}\Z")
 
 
 def hash_power(length: int) -> int:
-    """What a string's hash is multiplied by when `length` units follow, 32 bits without sign."""
+    """Return the factor of a string's hash when `length` units follow, 32 bits without sign."""
     return pow(31, length, 1 << 32)
 
 
 def hash_powers(length: int) -> list[int]:
-    """What each unit of a string counts for in its hash: `hash_power(length - 1)` to 1."""
+    """Return the weight of each unit of a string in its hash: `hash_power(length - 1)` to 1."""
     return [hash_power(length - 1 - place) for place in range(length)]
 
 
@@ -63,7 +63,7 @@ _cached_hash = functools.lru_cache(maxsize=4096)(java_hash)
 
 
 def tags_code(tags: str | None) -> int:
-    """What a consume queue entry holds for a message's tags: their hash, 0 without tags.
+    """Return a consume queue entry's code for a message's tags: their hash, 0 without tags.
 
     Apache: MessageExtBrokerInner.tagsString2tagsCode. Short tags are cached, because few different ones are in use.
     """

@@ -55,5 +55,5 @@ def hashes_of(keys: Sequence[bytes]) -> Hashes:
 
 @functools.lru_cache(maxsize=256)
 def powers(length: int) -> Hashes:
-    """What each character of a string counts for: 31^(length - 1) to 1."""
+    """Return the weight of each character of a string: 31^(length - 1) to 1."""
     return np.array(hash_powers(length), np.uint32)

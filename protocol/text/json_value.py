@@ -1,4 +1,4 @@
-"""What JSON can hold, for what is made to be written as it."""
+"""The type of values that can be written as JSON."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ PROPERTY_CRC32 = "__CRC32#"
 PROPERTY_DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 PROPERTY_DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
 PROPERTY_ORDERED = "ORDERED"
-"""Of strictly ordered queues, which Apache has not: see `protocol.messages.order_mark`."""
+"""The mark of strictly ordered queues, which Apache does not have: see `protocol.messages.order_mark`."""
 
 RESERVED_PROPERTIES = frozenset(
     {
@@ -154,7 +154,7 @@ BROKERS_PROPERTIES = frozenset(
         PROPERTY_TRANSACTION_CHECK_TIMES,
     }
 )
-"""What brokers write for themselves while a message waits or is popped: not taken from clients."""
+"""Properties that brokers write for themselves while a message waits or is popped: not taken from clients."""
 
 
 def encode_properties(properties: Mapping[str, str | None]) -> str:
@@ -163,7 +163,7 @@ def encode_properties(properties: Mapping[str, str | None]) -> str:
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    """The properties of a text form; the last of equal names counts, an empty name or value is passed over."""
+    """The properties of a text form; the last of equal names counts, an empty name or value is skipped."""
     properties = {}
     for part in text.split(PROPERTY_SEPARATOR):
         name, _, value = part.partition(NAME_VALUE_SEPARATOR)

@@ -1,6 +1,6 @@
 """Makes answers quickly: from a response header class to a function with a ready template for each header encoding.
 
-What is the same in all answers stands in the templates; an answer is one formatting of one of them with its values. It
+The templates have what is the same in all answers; an answer is one formatting of one of them with its values. It
 equals what `encode_frame` makes of the same answer byte by byte: a test compares them for the header classes of all codes.
 """
 
@@ -76,7 +76,7 @@ _NAMES = {
     "RESPONSE": RESPONSE_FLAG,
     "VERSION": CURRENT_VERSION,
 }
-"""What the source speaks of."""
+"""The names that the source uses."""
 
 _BOOLEAN = 'b"true" if {} else b"false"'
 _JSON_VALUES = {
@@ -85,14 +85,14 @@ _JSON_VALUES = {
     Kind.INT64: (b'"%d"', "{}"),
     Kind.BOOLEAN: (b'"%b"', _BOOLEAN),
 }
-"""What formats a value of a kind, and what makes it of an attribute."""
+"""The format of a value of each kind, and the expression that makes it of an attribute."""
 _BINARY_VALUES = {
     Kind.TEXT: "{}.encode()",
     Kind.INT32: "json({})",
     Kind.INT64: "json({})",
     Kind.BOOLEAN: _BOOLEAN,
 }
-"""What makes a value's bytes of an attribute."""
+"""The expression that makes a value's bytes of an attribute, by kind."""
 
 
 def answer_encoder(

@@ -1,4 +1,4 @@
-"""One remoting command (Apache: RemotingCommand) and its two header encodings.
+"""A remoting command (Apache: RemotingCommand) and its two header encodings.
 
 Header as JSON: an object with code, extFields, flag, language, opaque, remark, serializeTypeCurrentRPC, version.
 Header as ROCKETMQ (Apache: RocketMQSerializable), big-endian:
@@ -12,7 +12,7 @@ Header as ROCKETMQ (Apache: RocketMQSerializable), big-endian:
     13     4    remark_length, then the remark in UTF-8
     ..     4    ext_fields_length, then the extFields
 
-HEADER declares it. extFields stay raw until somebody reads them: a header class is decoded straight from the raw bytes on
+HEADER declares it. extFields stay raw until they are read: a header class is decoded straight from the raw bytes on
 the hot paths.
 """
 
@@ -64,7 +64,7 @@ _FIELDS_LENGTH = derive_struct(construct.Struct(HEADER.ext_fields_length))
 WITHOUT_REMARK = derive_fields(
     HEADER, "code", "language", "version", "opaque", "flag", "remark_length", "ext_fields_length", remark_length=0
 )
-"""What stands before the extFields of a header without a remark: all requests, and most answers."""
+"""The bytes before the extFields of a header without a remark: all requests, and most answers."""
 
 
 class _JsonHeader(msgspec.Struct, gc=False):
@@ -131,7 +131,7 @@ class RemotingCommand:
 
     @classmethod
     def request(cls, code: int, ext_fields: dict[str, str] | None = None, body: bytes = b"") -> RemotingCommand:
-        """A request; whoever sends it sets `opaque` (and the one-way flag)."""
+        """Make a request; the sender sets `opaque` (and the one-way flag)."""
         return cls(code=code, body=body, ext_fields=ext_fields or {})
 
     def answer(

@@ -15,7 +15,7 @@ class FrameCutter:
 
     @property
     def held(self) -> bytes:
-        """What is no whole frame yet."""
+        """The bytes that are not a whole frame yet."""
         return bytes(self._held)
 
     def receive_data(self, data: bytes) -> list[bytes]:

@@ -28,7 +28,7 @@ EXT_FIELD = construct.Struct(
 )
 
 Spans = dict[bytes, slice]
-"""Where the value of each field is."""
+"""The place of each field's value."""
 
 _name_length = derive_struct(construct.Struct(EXT_FIELD.name_length)).pack
 value_length = derive_struct(construct.Struct(EXT_FIELD.value_length)).pack
@@ -97,7 +97,7 @@ def spans_of(raw: bytes) -> Spans | None:
 
 
 def binary_name(name: str) -> bytes:
-    """What stands before a value's length."""
+    """Return the bytes before a value's length."""
     data = name.encode()
     return _name_length(len(data)) + data
 

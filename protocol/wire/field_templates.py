@@ -45,7 +45,7 @@ class Template(Generic[Made]):
 
 
 def _expression(span: slice, digits: int) -> str:
-    """What reads a value: a text where `digits` is 0, else a number of at most so many digits."""
+    """Return the expression that reads a value: a text where `digits` is 0, else a number of at most so many digits."""
     value = f"raw[{span.start}:{span.stop}]"
     return f"digits({value})" if digits else f"{value}.decode()"
 

@@ -57,7 +57,7 @@ _ENCODERS = {int(SerializeType.JSON): encode_json_header, int(SerializeType.ROCK
 
 
 def frame(serialize_type: int, header: bytes, body: bytes) -> bytes:
-    """One frame around an encoded header; equal to FRAME.build."""
+    """Make a frame around an encoded header; equal to FRAME.build."""
     return frame_start(serialize_type, header, len(body)) + body
 
 
@@ -95,7 +95,7 @@ def encode_frame(command: RemotingCommand) -> bytes:
 
 
 JSON_CODE, BINARY_CODE = slice(HEAD_BYTES, HEAD_BYTES + 13), slice(HEAD_BYTES, HEAD_BYTES + 2)
-"""Where frames that are made here say their code, by the form of their header: {"code":19, or two bytes."""
+"""The place of the code in frames that are made here, by the form of their header: {"code":19, or two bytes."""
 
 
 def code_of_start(start: bytes) -> int:
@@ -165,7 +165,7 @@ class FrameDecoder:
 
     @property
     def incomplete_bytes(self) -> int:
-        """How many bytes of an unfinished frame are held."""
+        """Return how many bytes of an unfinished frame are held."""
         return len(self._held)
 
     def receive_data(self, data: bytes) -> list[RemotingCommand]:

@@ -28,7 +28,7 @@ _TYPES = {Kind.TEXT: str, Kind.INT32: _INT32, Kind.INT64: _INT64, Kind.BOOLEAN: 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _DIGITS = {Kind.TEXT: 0, Kind.INT32: 9, Kind.INT64: 18}
-"""How many digits fit a kind in any case; 0 for a text. The others are not read from bytes alone."""
+"""The digits that fit a kind in any case; 0 for a text. The others are not read from bytes alone."""
 
 
 def _type_of(field: WireField) -> object:
@@ -70,7 +70,7 @@ def _doubtful(header_class: HeaderClass) -> Callable[[msgspec.Struct], bool] | N
 
 
 def _reads_like_java(header_class: HeaderClass) -> Callable[[msgspec.Struct, RemotingCommand], bool]:
-    """Whether values are allowed, and what msgspec took for true is the text `true`: it takes 1 and on too."""
+    """Return whether values are allowed, and what msgspec took for true is the text `true`: it takes 1 and on too."""
     allowed = allowed_values(header_class)
     booleans = [
         (field.attribute, field.wire, f'"{field.wire}":"true"'.encode())

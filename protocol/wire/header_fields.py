@@ -22,7 +22,7 @@ _JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 
 @attrs.frozen
 class WireField:
-    """One field; `allowed` are the values that it may have, None where these are all."""
+    """A field; `allowed` are the values that it may have, None where these are all."""
 
     attribute: str
     wire: str
@@ -33,7 +33,7 @@ class WireField:
 
     @property
     def may_miss(self) -> bool:
-        """Whether it can be None: it is not on the wire then."""
+        """Return whether it can be None: it is not on the wire then."""
         return not self.required and self.default is None
 
 
@@ -54,7 +54,7 @@ def wire_fields(header_class: HeaderClass) -> tuple[WireField, ...]:
 
 
 def allowed_values(header_class: HeaderClass) -> dict[str, tuple[object, ...]]:
-    """Of the attributes that may not have any value."""
+    """Return the allowed values of the attributes whose values are limited."""
     return {field.attribute: field.allowed for field in wire_fields(header_class) if field.allowed is not None}
 
 

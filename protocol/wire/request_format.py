@@ -22,7 +22,7 @@ _FORMS = {Kind.TEXT: b"%b", Kind.INT32: b'"%d"', Kind.INT64: b'"%d"'}
 
 
 class RequestFormat:
-    """The requests of one code whose headers are `header` but for the open fields. Their header encoding is JSON."""
+    """The requests of one code whose headers are `header` except for the open fields. Their header encoding is JSON."""
 
     def __init__(self, code: int, header: attrs.AttrsInstance, *open_fields: str) -> None:
         """`open_fields` are attributes that are not None in the header, in the order of their names on the wire."""
@@ -39,7 +39,7 @@ class RequestFormat:
         self._form = form.replace(_OPAQUE % 0, _OPAQUE)
 
     def frame(self, body: bytes, values: tuple[int | bytes, ...], opaque: int) -> bytes:
-        """One request; `values` are of the open fields, a text as `encode_text` has it."""
+        """Make a request; `values` are of the open fields, a text as `encode_text` has it."""
         header = self._form % (*values, opaque)
         size = len(header)
         return b"".join((HEAD.pack(4 + size + len(body), size), header, body))

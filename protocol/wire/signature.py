@@ -1,10 +1,10 @@
 """Signatures of requests (Apache: AclClientRPCHook, AclUtils, AclSigner): HMAC-SHA1 in Base64, in the field `Signature`.
 
-What is signed are the values of all other fields, in the order in which Java sorts their names, and then the body:
+The signed text is the values of all other fields, in the order in which Java sorts their names, and then the body:
 
     {"AccessKey":"ada","topic":"T"}, body b"x"  ->  b"adaTx"
 
-Neither the code nor the opaque nor a time is part of it: a signed request can be sent again by whoever has seen it.
+Neither the code nor the opaque nor a time is part of it: a signed request can be sent again by anyone who has seen it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ V4_9_3 = 399
 
 @attrs.frozen
 class Credentials:
-    """Who signs: the user's name, what only he and the servers know, and a token of a cloud's where there is one."""
+    """The signer: a user's name, the secret that only the user and the servers know, and a cloud's token if there is one."""
 
     access_key: str
     secret_key: str = attrs.field(repr=False)
@@ -42,7 +42,7 @@ class Credentials:
 Values = Callable[[Mapping[str, str]], tuple[str, ...]]
 
 _VALUES: dict[tuple[str, ...], Values] = {}
-"""What takes the signed values out of fields, by their names: a client's requests of one kind all have the same."""
+"""The function that takes the signed values out of fields, by their names: a client's requests of one kind all have the same."""
 _MOST_VALUES = 1000
 _LATEST: dict[int, Values] = {}
 """The one that was used last for so many fields: where it finds all its names in as many, they are the same names."""
@@ -51,7 +51,7 @@ _MOST_CHARACTERS = 2000
 """The limit of the field names of one request in characters, taken together. Longer ones are not noted."""
 _BLOCK_BYTES = 64
 _INNER, _OUTER = (bytes(byte ^ mask for byte in range(256)) for mask in (0x36, 0x5C))
-"""What a key's bytes become before and behind the content (RFC 2104)."""
+"""The translations of a key's bytes before and after the content (RFC 2104)."""
 
 
 def signature_of(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
@@ -96,7 +96,7 @@ def _values(fields: Mapping[str, str]) -> Values:
 def _remember(fields: Mapping[str, str]) -> None:
     """Note how the values of fields with these names are taken, for the next ones; called when the signature was right.
 
-    A sender without a right signature leaves nothing here. When there are too many names all are noted anew.
+    A sender without a right signature leaves nothing here. When there are too many names all are noted again.
     """
     count = len(fields) - (SIGNATURE in fields)
     names = (*fields,)
@@ -133,7 +133,7 @@ def sign(command: RemotingCommand, credentials: Credentials) -> None:
 
 
 def is_signed(command: RemotingCommand, secret_key: str) -> bool:
-    """Whether the sender of a request knew the secret. Takes as long for a wrong signature as for a right one."""
+    """Return whether the sender of a request knew the secret. Takes as long for a wrong signature as for a right one."""
     signed = command.ext_fields
     given = signed.get(SIGNATURE)
     if given is None:

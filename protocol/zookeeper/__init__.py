@@ -1,1 +1,1 @@
-"""What clients of ZooKeeper and its servers send each other, as far as the embedded coordinator speaks it."""
+"""The protocol between clients of ZooKeeper and its servers, as far as the embedded coordinator speaks it."""

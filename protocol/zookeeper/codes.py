@@ -6,7 +6,7 @@ import enum
 
 
 class RequestCode(enum.IntEnum):
-    """What a client asks for."""
+    """The codes of requests."""
 
     CREATE = 1
     DELETE = 2
@@ -25,7 +25,7 @@ class RequestCode(enum.IntEnum):
 
 
 class ErrorCode(enum.IntEnum):
-    """How a request ended."""
+    """The results of requests."""
 
     OK = 0
     SYSTEM_ERROR = -1

@@ -101,7 +101,7 @@ OPERATIONS = {
     RequestCode.SET_DATA: SET_DATA,
     RequestCode.CHECK: PATH_AND_VERSION,
 }
-"""What a multi-transaction may hold."""
+"""The operations that a multi-transaction may hold."""
 
 RESULTS = {
     RequestCode.CREATE: PATH,
@@ -159,7 +159,7 @@ class BadRecord(ProtocolError):
 
 @attrs.frozen
 class Request:
-    """One request. `record` is as declared in REQUESTS; None where the server does not know the code."""
+    """A request. `record` is as declared in REQUESTS; None where the server does not know the code."""
 
     xid: int
     code: int
@@ -197,7 +197,7 @@ def encode_error(request: Request, transaction: int, error: ErrorCode) -> bytes:
 
 
 def encode_event(kind: int, path: str) -> bytes:
-    """What a watch saw."""
+    """The event that a watch saw."""
     header = _built(REPLY_HEADER, {"xid": EVENT_XID, "transaction": NO_TRANSACTION, "error": ErrorCode.OK})
     return header + _built(WATCH_EVENT, {"kind": kind, "state": CONNECTED_STATE, "path": path})
 

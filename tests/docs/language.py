@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import re
 import sys
 from collections import defaultdict
@@ -23,7 +24,7 @@ import attrs
 ROOT = Path(__file__).parents[2]
 SOURCES = ("protocol", "storage", "twisted_mq", "spark", "interop", "tests", "docs")
 
-MENDED = ("README.md", "CONTRIBUTING.md", "docs")
+MENDED = ("README.md", "CONTRIBUTING.md", "docs", "protocol")
 """Files and folders that were read through. Append what you have mended."""
 
 LONGEST = 40
@@ -128,11 +129,16 @@ def _python(file: Path) -> Iterator[Text]:
         if isinstance(body, list):
             for before, statement in zip([None, *body], body, strict=False):
                 if isinstance(statement, ast.Expr) and _is_text(statement.value) and _is_docstring(node, before):
-                    yield Text(file, statement.lineno, statement.value.value, opens=True)
+                    yield Text(file, statement.lineno, _prose(statement.value.value), opens=True)
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             yield from _texts(file, node.exc.args)
         if isinstance(node, ast.keyword) and node.arg in _HELP:
             yield from _texts(file, [node.value])
+
+
+def _prose(docstring: str) -> str:
+    """Leave out what is set apart by four spaces: examples, tables."""
+    return "\n".join(line for line in inspect.cleandoc(docstring).splitlines() if not line.startswith("    "))
 
 
 def _is_docstring(node: ast.AST, before: ast.stmt | None) -> bool:
