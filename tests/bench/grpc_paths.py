@@ -17,7 +17,7 @@ from h2.settings import SettingCodes
 from tests.bench.count_paths import BATCH, START_SECONDS, CountedPath, LastWrite, Prepared, counted_broker
 from twisted_mq.access.server_access import NOBODY_IS_ASKED
 from twisted_mq.broker.grpc_port import grpc_port
-from twisted_mq.broker.request_table import request_table
+from twisted_mq.broker.request_table import served_requests
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.proxy import messages as v2
 from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
@@ -34,7 +34,7 @@ class Client:
     def __init__(self, folder: str) -> None:
         self.broker: Any = counted_broker(folder)
         self.broker.topics.update([TopicConfig("Bench", 4, 4)])
-        port = grpc_port(self.broker, request_table(self.broker), NOBODY_IS_ASKED, 10, 8081)
+        port = grpc_port(self.broker, served_requests(self.broker).processors, NOBODY_IS_ASKED, 10, 8081)
         port.factory.expect = None
         transport = LastWrite()
         self.written: deque[bytes] = transport.kept
