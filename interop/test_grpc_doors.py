@@ -170,10 +170,10 @@ def test_what_remoting_sends_is_seen_by_gRPC_consumers(doors: Doors) -> None:
     at_ms = (int(time.time()) + 2) * 1000
     more = {**SENT_BY_REMOTING, "timed": {"deliver_ms": at_ms}}
     ids = {body: producer.send(topic, body, **common, **fields)["msg_ids"][0] for body, fields in more.items()}
-    batch = producer.command(
-        "send_batch", messages=[{"topic": topic, "body": f"batch {at}", **common} for at in (0, 1)]
-    )
-    ids |= {f"batch {at}": one for at, one in enumerate(batch["msg_ids"])}
+    if doors.servers.kind == "ours":  # Apache's broker gives all messages of a batch one id
+        batch = [{"topic": topic, "body": f"batch {at}", **common} for at in range(3)]
+        sent = producer.command("send_batch", messages=batch)
+        ids |= {f"batch {at}": one for at, one in enumerate(sent["msg_ids"])}
     taken = doors.taken_by_grpc(topic, len(ids))
     assert {
         body: (one["message_id"], one["tag"], one["keys"], one["properties"], one["attempt"])
