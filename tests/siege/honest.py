@@ -52,6 +52,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 class Kind:
     """One kind of message: what was acknowledged and delivered."""
 
+    attempted: set[str] = attrs.field(factory=set)
     acknowledged: set[str] = attrs.field(factory=set)
     delivered: Counter[str] = attrs.field(factory=Counter)
     not_to_be_delivered: set[str] = attrs.field(factory=set)
@@ -66,9 +67,7 @@ class Kind:
             "errors": dict(self.errors),
             "missing": len(self.acknowledged - self.not_to_be_delivered - self.delivered.keys()),
             "forged": len(self.delivered.keys() & self.not_to_be_delivered),
-            "unknown": len([name for name in self.delivered if name.startswith("siege-")]) - len(
-                self.delivered.keys() & (self.acknowledged | self.not_to_be_delivered)
-            ),
+            "unknown": len({name for name in self.delivered if name.startswith("siege-")} - self.attempted),
             "again": sum(count - 1 for count in self.delivered.values()),
             "early": self.early,
             "p50_ms": round(percentile(self.ms, 50), 2),
@@ -132,6 +131,7 @@ class Load:
         await asyncio.gather(*running)
 
     async def _timed(self, kind: str, name: str, send: Send, due: float) -> None:
+        self.kinds[kind].attempted.add(name)
         try:
             await send(name)
         except Exception as error:  # each is told at the end

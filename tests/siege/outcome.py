@@ -13,8 +13,6 @@ from twisted_mq.config.connection_options import MIB
 from twisted_mq.remoting.budget import Budget
 
 P99_MS = 200.0
-BUSY_SHARE = 0.5
-"""Processors' share that the servers need at least: a machine that gives them less says nothing about times."""
 
 
 @attrs.define
@@ -43,6 +41,8 @@ class Outcome:
 
 
 MOST_LOG_MIB = 10.0
+TRIED = 0.3
+"""The share of hostile cases that are tried in any run; a short one on a busy machine does not come to all."""
 
 
 def broken_promises(outcome: Outcome) -> list[str]:
@@ -60,7 +60,9 @@ def broken_promises(outcome: Outcome) -> list[str]:
     problems += [f"{name}: {mib} MiB of log" for name, mib in outcome.logs_mib.items() if mib > MOST_LOG_MIB]
     stopped = {0, -signal.SIGTERM}
     problems += [f"{name}: exit status {code}" for name, code in outcome.exit_status.items() if code not in stopped]
-    problems += [f"{name} was never tried" for name, seen in outcome.strangers.items() if not seen["rounds"]]
+    tried = sum(bool(seen["rounds"]) for seen in outcome.strangers.values())
+    if tried < len(outcome.strangers) * TRIED:
+        problems.append(f"only {tried} of {len(outcome.strangers)} hostile cases were tried")
     if outcome.slave_behind_bytes:
         problems.append(f"the slave's log is {outcome.slave_behind_bytes} bytes behind its master's")
     return problems
@@ -68,7 +70,8 @@ def broken_promises(outcome: Outcome) -> list[str]:
 
 def slow(outcome: Outcome) -> list[str]:
     """What a machine that does nothing else shows."""
-    return [
+    never = [f"{name} was never tried" for name, seen in outcome.strangers.items() if not seen["rounds"]]
+    return never + [
         f"{kind}: 99 of 100 took up to {seen['p99_ms']} ms"
         for kind, seen in outcome.honest.items()
         if seen["p99_ms"] > P99_MS

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from interop.peers.process import PeerFailed, Process, wait_until
 from tests.fuzz.run import ask
@@ -106,16 +107,21 @@ class Siege:
             most[name] = max(most.get(name, 0.0), round(anonymous_mib(process), 1))
 
     def _end_of_slave(self) -> None:
-        """The besiegers are gone: the slave gets what it has not."""
+        """The besiegers are gone: the slave gets what its master has now."""
+        end = self._ha_status()["masterCommitLogMaxOffset"]
 
         def behind() -> int:
-            answer = ask(self._servers.broker_port, RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS))
-            slaves = json.loads(answer.body).get("haConnectionInfo") or [{"diff": -1}]
-            return max(int(one["diff"]) for one in slaves)
+            acknowledged = [one["slaveAckOffset"] for one in self._ha_status().get("haConnectionInfo") or ()]
+            return max(0, int(end) - max(map(int, acknowledged), default=0))
 
         with contextlib.suppress(PeerFailed):
             wait_until(lambda: behind() == 0, "the slave has all", SYNC_SECONDS)
         self.outcome.slave_behind_bytes = behind()
+
+    def _ha_status(self) -> dict[str, Any]:
+        answer = ask(self._servers.broker_port, RemotingCommand.request(RequestCode.GET_BROKER_HA_STATUS))
+        found: dict[str, Any] = json.loads(answer.body)
+        return found
 
     def _stop(self) -> None:
         processes = self._servers.processes
