@@ -27,7 +27,7 @@ BODY = "two chairs"
 
 @attrs.frozen
 class Step:
-    """One command, and what a newcomer reads before it."""
+    """A command, with its title and an explanation."""
 
     title: str
     text: str
@@ -36,7 +36,7 @@ class Step:
 
 @attrs.frozen
 class Place:
-    """Where the servers of the walk are."""
+    """The addresses of the servers, and their store."""
 
     name_server: str
     store: str
@@ -131,7 +131,7 @@ def _running(words: Sequence[str]) -> Iterator[Place]:
 
 
 def _run(words: Sequence[str]) -> str:
-    """What a command prints. Raises CliError where it fails."""
+    """Return what a command prints. Raises CliError where it fails."""
     done = subprocess.run([*MQ, *words], capture_output=True, text=True, timeout=STEP_SECONDS)
     if done.returncode:
         raise CliError(f"`{_typed(words)}` failed: {_reason(done.stderr or done.stdout)}")

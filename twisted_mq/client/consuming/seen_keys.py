@@ -26,7 +26,7 @@ MOST_KEYS = 100_000
 
 
 class Seen(enum.Enum):
-    """What a store knows of a key."""
+    """The state of a key in a store."""
 
     NEW = "new"
     BEGUN = "begun"

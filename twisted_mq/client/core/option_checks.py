@@ -49,7 +49,7 @@ def hooks(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
 
 
 def _members(wanted: type) -> str:
-    """What to write where the option is one of an enum."""
+    """Return the members to write where the option is one of an enum."""
     if not issubclass(wanted, enum.Enum):
         return ""
     return f"; write {' or '.join(map(str, wanted))}"

@@ -1,4 +1,4 @@
-"""What a start can require of the cluster before it counts: servers that answer, topics that exist, one subscription a group."""
+"""Checks that a start can require of the cluster: servers answer, topics exist, a group has one subscription."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
 
 Require: TypeAlias = Literal["cluster", "topics"]
-"""What has to be there: "cluster" is a name server and a broker that answer; "topics" also each topic subscribed to.
+"""Requires "cluster", a name server and a broker that answer, or "topics", also each topic subscribed to.
 
 Of a consumer, both also ask that the running members of its group subscribe to the same."""
 
@@ -35,7 +35,7 @@ class SubscriptionConflict(ClientError):
 
 
 class Asks(Protocol):
-    """What is asked of an MQClient."""
+    """The part of an MQClient that answers the checks."""
 
     name_servers: NameServers
     remoting: RemotingClient

@@ -50,7 +50,7 @@ def json_of(kind: type[Value]) -> Serializer[Value]:
 
 
 class PydanticModel(Protocol):
-    """What is used of a pydantic model."""
+    """The methods of a pydantic model that are called."""
 
     def model_dump_json(self) -> str: ...
 
@@ -67,7 +67,7 @@ def pydantic_of(model: type[ModelT]) -> Serializer[ModelT]:
 
 
 class ProtobufMessage(Protocol):
-    """What is used of a class that protoc makes."""
+    """The methods of a class made by protoc that are called."""
 
     def SerializeToString(self) -> bytes: ...
 
