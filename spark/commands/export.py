@@ -7,18 +7,19 @@ goes on there: what it had written of a slice is deleted and written again, so n
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
 import attrs
 import pyarrow.parquet as pq
 from pyarrow import fs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
-from twisted_mq.spark.commands.slices import Slice, lost_figures, tag_of, work
+from twisted_mq.spark.commands.slices import Slice, gathered, lost_figures, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.commands.targets import DAY, TARGETS, Added, Target
 from twisted_mq.spark.file_systems import locate
@@ -30,6 +31,11 @@ _STAGING = "_staging"
 _KINDS: Kinds = {"topic": Kind.TEXT, "day": Kind.TEXT, "messages": Kind.COUNT, "bytes": Kind.BYTES}
 _MICROSECONDS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 """Spark's own kind of times is one that other readers have no statistics of."""
+_FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+"""Rows of one topic and day come together in tasks of about this size; small topics share a task, and each has one file."""
+
+
+FILE_BYTES = 256 << 20
 
 
 @attrs.frozen
@@ -39,6 +45,10 @@ class Wanted:
     topics: tuple[str, ...] = ()
     columns: tuple[str, ...] = COLUMNS
     fail_on_data_loss: bool = True
+    slice_bytes: int = 0
+    """Log files of a store that have so many bytes together are added in one step; 0: each log file by itself."""
+    file_bytes: int = FILE_BYTES
+    """About the largest size of a file, before compression."""
 
 
 def export(
@@ -53,18 +63,19 @@ def export(
 
     Raises DataLost where the logs no longer have what is to be added, or are other ones than before.
     """
-    stores.session.conf.set(*_MICROSECONDS)
     target = TARGETS[format](out, {"columns": list(wanted.columns), "topics": sorted(wanted.topics)})
     counts: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
     left = work(stores, target.done(map(tag_of, stores.ends)), wanted.fail_on_data_loss)
-    _delete_leftovers(out, left.slices)
-    for piece in left.slices:
-        for added in _exported(stores, piece, out, target, wanted):
-            place = added.place
-            counts[place] += added.rows
-            sizes[place] += added.size_bytes
-        advance(piece.end - piece.begin)
+    slices = list(gathered(left.slices, wanted.slice_bytes))
+    _delete_leftovers(out, slices)
+    with _settings(stores.session, wanted):
+        for piece in slices:
+            for added in _exported(stores, piece, out, target, wanted):
+                place = added.place
+                counts[place] += added.rows
+                sizes[place] += added.size_bytes
+            advance(piece.end - piece.begin)
     rows = tuple((*place, counts[place], sizes[place]) for place in sorted(counts))
     table = Table("Exported", _KINDS, rows[:limit], len(rows))
     figures = (
@@ -77,6 +88,20 @@ def export(
     )
 
 
+@contextlib.contextmanager
+def _settings(session: SparkSession, wanted: Wanted) -> Iterator[None]:
+    """What Spark is to know while it writes."""
+    said = dict([_MICROSECONDS, (_FILE_SIZE, str(wanted.file_bytes))])
+    before = {name: session.conf.get(name, None) for name in said}
+    for name, value in said.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            session.conf.unset(name) if old is None else session.conf.set(name, old)
+
+
 def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted) -> Sequence[Added]:
     """One slice, made a part of the table."""
     system, root = locate(out)
@@ -85,7 +110,10 @@ def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wa
     rows = _rows(stores, piece, wanted).withColumns({name: F.col(of) for name, of in target.partitions.items()})
     if DAY not in target.partitions:
         rows = rows.drop(DAY)
-    rows.write.partitionBy(*target.partitions).parquet(staging)
+    folders = [F.col(name) for name in target.partitions]
+    order = [name for name in ("physicalOffset", "queueOffset") if name in rows.columns]
+    by_folder = rows.hint("rebalance", *folders).sortWithinPartitions(*folders, *order)
+    by_folder.write.partitionBy(*target.partitions).parquet(staging)
     added = _moved(system, root, prefix)
     target.add(piece, added)
     system.delete_dir(f"{root}/{_STAGING}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 from pyarrow import fs
@@ -87,6 +87,20 @@ def work(stores: Stores, done: Marks, fail_on_data_loss: bool = True) -> Work:
     names = {store.name for store in logs}
     absent = [key for key, mark in done.items() if key not in keys.values() and mark.store not in names]
     return Work(tuple(slices), lost, anew, len(absent))
+
+
+def gathered(slices: Iterable[Slice], most_bytes: int) -> Iterator[Slice]:
+    """The slices, those of a store that follow each other as one of at most `most_bytes`, or of one log file."""
+    held: Slice | None = None
+    for piece in slices:
+        if held is not None and held.key == piece.key and piece.end - held.begin <= most_bytes:
+            held = attrs.evolve(held, end=piece.end)
+            continue
+        if held is not None:
+            yield held
+        held = piece
+    if held is not None:
+        yield held
 
 
 def lost_figures(left: Work) -> tuple[Figure, ...]:

@@ -99,6 +99,21 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
         export(Stores.opened(session, [store]), 50, str(out), kind, Wanted(("Orders",)))
 
 
+def test_a_topic_has_one_file_a_day_whatever_the_log_files(
+    session: SparkSession, writer: StoreWriter, tmp_path: Path
+) -> None:
+    writer.file_size = 2048
+    for number in range(30):
+        put(writer, number)
+    stores = Stores.opened(session, [writer.write()])
+    before = session.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes")
+    export(stores, 50, str(tmp_path / "out"), "parquet", Wanted(slice_bytes=1 << 30))
+    assert session.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes") == before
+    assert places("parquet", tmp_path / "out") == writer.positions
+    files = list((tmp_path / "out").rglob("*.parquet"))
+    assert len(files) == len({file.parent for file in files}) == 6
+
+
 def test_a_recorded_store_is_exported_whole(
     session: SparkSession, captured: Callable[[str], str], tmp_path: Path
 ) -> None:

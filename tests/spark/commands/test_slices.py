@@ -15,7 +15,7 @@ from tests.spark.source.test_marks import filled
 from tests.spark.stores import StoreWriter
 from twisted_mq.spark.commands.export import Wanted, export
 from twisted_mq.spark.commands.replay import Replay, replay
-from twisted_mq.spark.commands.slices import ProgressFile, Work, tag_of, work
+from twisted_mq.spark.commands.slices import ProgressFile, Slice, Work, gathered, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.errors import DataLost, StoreReadError
 from twisted_mq.spark.findings.findings import Findings
@@ -29,6 +29,15 @@ def stores_of(*paths: Path) -> Stores:
     stores = [Store(str(path)) for path in paths]
     ends = {store: complete_end(store, list_log_files(store)) for store in stores}
     return Stores(cast(SparkSession, None), ends)
+
+
+def test_log_files_of_a_store_are_done_together_up_to_a_size() -> None:
+    first, second = Store("/a"), Store("/b")
+    pieces = [Slice(first, at, at + 10, "a") for at in (0, 10, 20)] + [Slice(second, 0, 10, "b")]
+    bounds = [(one.key, one.begin, one.end) for one in gathered(pieces, 20)]
+    assert bounds == [("a", 0, 20), ("a", 20, 30), ("b", 0, 10)]
+    assert list(gathered(pieces, 0)) == pieces
+    assert list(gathered([], 20)) == []
 
 
 def left(progress: str, *paths: Path, fail: bool = True) -> Work:

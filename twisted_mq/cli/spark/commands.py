@@ -87,8 +87,25 @@ fail_on_data_loss = click.option(
     "--topic", "topics", multiple=True, help="This topic, may be repeated; all but the broker's own by default."
 )
 @fail_on_data_loss
+@click.option(
+    "--slice-size",
+    type=click.IntRange(0),
+    default=256,
+    show_default=True,
+    help="GiB of a log added in one step; 0: a log file.",
+)
+@click.option(
+    "--file-size", type=click.IntRange(1), default=256, show_default=True, help="About the largest file, in MiB."
+)
 def export(
-    stores: Stores, limit: int, out: str, format: str, topics: tuple[str, ...], fail_on_data_loss: bool
+    stores: Stores,
+    limit: int,
+    out: str,
+    format: str,
+    topics: tuple[str, ...],
+    fail_on_data_loss: bool,
+    slice_size: int,
+    file_size: int,
 ) -> Findings:
     """Add to the table in --out what the stores have and it has not.
 
@@ -102,7 +119,10 @@ def export(
     from twisted_mq.spark.commands.export import Wanted, export
 
     with progress("exporting", sum(stores.ends.values())) as advance:
-        return export(stores, limit, out, format, Wanted(topics, fail_on_data_loss=fail_on_data_loss), advance)
+        wanted = Wanted(
+            topics, fail_on_data_loss=fail_on_data_loss, slice_bytes=slice_size << 30, file_bytes=file_size << 20
+        )
+        return export(stores, limit, out, format, wanted, advance)
 
 
 def _access(servers: Servers) -> dict[str, str]:

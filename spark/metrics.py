@@ -1,0 +1,208 @@
+"""Metrics of streams: lag by queue and by store, rates, rows and bytes, for Prometheus and for the log.
+
+    from twisted_mq.spark.metrics import watch
+
+    watch(session, port=9464)  # http://127.0.0.1:9464/metrics; queries that run already are watched, too
+
+Spark asks no source in Python for metrics, so they are taken from the offsets in the progress of each query.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.live.offset_maps import flat
+
+log = logging.getLogger(__name__)
+_MOST_NAMED = 5
+"""Topics or stores in a description."""
+
+
+@attrs.define
+class QueryMetrics:
+    """What is known of one query from its last progress; `rows` and `bytes` count since it was first seen."""
+
+    name: str
+    batch: int = -1
+    rows: int = 0
+    seconds: float = 0.0
+    input_rate: float = 0.0
+    processed_rate: float = 0.0
+    queues: dict[MessageQueue, int] = attrs.field(factory=dict)
+    """Messages not read yet, by queue."""
+    stores: dict[str, int] = attrs.field(factory=dict)
+    """Bytes of the log not read yet, by store."""
+    bytes: dict[str, int] = attrs.field(factory=dict)
+    """Bytes of the log that were read, by store; those of a query's very first batch are not known, as Spark tells no begin."""
+    lost: dict[str, int] = attrs.field(factory=dict)
+    """Bytes that a stream with failOnDataLoss=false went on without, by store."""
+
+    def add(self, progress: Mapping[str, Any]) -> None:
+        """Take a progress as Spark writes it in JSON; a progress that comes again counts once."""
+        if progress["batchId"] != self.batch:
+            self.rows += progress["numInputRows"]
+        self.seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
+        self.input_rate = progress.get("inputRowsPerSecond") or 0.0
+        self.processed_rate = progress.get("processedRowsPerSecond") or 0.0
+        for source in progress["sources"]:
+            self._add_source(source, counts=progress["batchId"] != self.batch)
+        self.batch = progress["batchId"]
+
+    def _add_source(self, source: Mapping[str, Any], *, counts: bool) -> None:
+        start, end, latest = (_tree(source[name]) for name in ("startOffset", "endOffset", "latestOffset"))
+        read, ends = _queues(end), _queues(latest)
+        for queue in read.keys() & ends.keys():
+            self.queues[queue] = max(0, ends[queue] - read[queue])
+        begun, reached, there = _stores(start), _stores(end), _stores(latest)
+        for store in reached:
+            self.stores[store] = max(0, there.get(store, reached[store]) - reached[store])
+            self.lost[store] = end[store].get("lost", 0) if isinstance(end[store], dict) else 0
+            if counts and store in begun:
+                self.bytes[store] = self.bytes.get(store, 0) + max(0, reached[store] - begun[store])
+
+    @property
+    def description(self) -> str:
+        """What the query reads."""
+        topics = sorted({queue.topic for queue in self.queues})
+        parts = [f"topics {_listed(topics)} in {len(self.queues)} queues"] if topics else []
+        parts += [f"stores {_listed(sorted(self.stores))}"] if self.stores else []
+        return "; ".join(parts) or "nothing of rocketmq"
+
+    def __str__(self) -> str:
+        return (
+            f"query={self.name} batch={self.batch} rows={self.rows} rows_per_second={self.processed_rate:.1f} "
+            f"seconds={self.seconds:.3f} lag_messages={sum(self.queues.values())} lag_bytes={sum(self.stores.values())} "
+            f"lost_bytes={sum(self.lost.values())} reads={self.description}"
+        )
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
+
+
+def _tree(offset: Any) -> dict[str, Any]:
+    """An offset as Spark has it, text or JSON; nothing for other sources' offsets."""
+    try:
+        tree = json.loads(offset) if isinstance(offset, str) else offset
+    except ValueError:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _queues(tree: dict[str, Any]) -> dict[MessageQueue, int]:
+    """The offset of each queue, of live queues."""
+    try:
+        found = flat(tree)
+    except (ValueError, AttributeError):
+        return {}
+    return {queue: offset for queue, offset in found.items() if isinstance(offset, int)}
+
+
+def _stores(tree: dict[str, Any]) -> dict[str, int]:
+    """The physical offset of each store."""
+    reached = {name: mark.get("reached") if isinstance(mark, dict) else mark for name, mark in tree.items()}
+    return {name: offset for name, offset in reached.items() if isinstance(offset, int)}
+
+
+class StreamMetrics(StreamingQueryListener, Collector):
+    """Listens to the queries of a session, and is a collector of prometheus-client. Queries that ended have no rows."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, QueryMetrics] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self._queries[str(event.id)] = QueryMetrics(event.name or str(event.id))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        progress = event.progress
+        query = self._queries.setdefault(str(progress.id), QueryMetrics(progress.name or str(progress.id)))
+        query.add(json.loads(progress.json))
+        log.info("%s", query)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        ended = self._queries.pop(str(event.id), None)
+        log.info("ended %s", event.id if ended is None else ended)
+
+    def collect(self) -> list[Metric]:
+        """The metrics of all queries that run."""
+        queries = list(self._queries.values())
+        return [*map(_plain(queries), _PLAIN), *map(_by_store(queries), _BY_STORE), _lag(queries)]
+
+
+_PLAIN = {
+    "mq_spark_rows": (CounterMetricFamily, "rows", "Rows that the query read."),
+    "mq_spark_batch": (GaugeMetricFamily, "batch", "Number of the last batch."),
+    "mq_spark_batch_seconds": (GaugeMetricFamily, "seconds", "How long the last batch took."),
+    "mq_spark_input_rows_per_second": (GaugeMetricFamily, "input_rate", "Rows that came in, a second."),
+    "mq_spark_processed_rows_per_second": (GaugeMetricFamily, "processed_rate", "Rows that were processed, a second."),
+}
+"""Metric -> its kind, the field of QueryMetrics, what it means."""
+_BY_STORE = {
+    "mq_spark_read_bytes": (CounterMetricFamily, "bytes", "Bytes of a store's log that the query read."),
+    "mq_spark_lag_bytes": (GaugeMetricFamily, "stores", "Bytes of a store's log that are not read yet."),
+    "mq_spark_lost_bytes": (GaugeMetricFamily, "lost", "Bytes of a store's log that were gone before they were read."),
+}
+
+
+def _plain(queries: list[QueryMetrics]) -> Any:
+    def family(name: str) -> Metric:
+        kind, field, meaning = _PLAIN[name]
+        made = kind(name, meaning, labels=["query"])
+        for query in queries:
+            made.add_metric([query.name], getattr(query, field))
+        return made  # type: ignore[no-any-return]
+
+    return family
+
+
+def _by_store(queries: list[QueryMetrics]) -> Any:
+    def family(name: str) -> Metric:
+        kind, field, meaning = _BY_STORE[name]
+        made = kind(name, meaning, labels=["query", "store"])
+        for query in queries:
+            for store, value in dict(getattr(query, field)).items():
+                made.add_metric([query.name, store], value)
+        return made  # type: ignore[no-any-return]
+
+    return family
+
+
+def _lag(queries: list[QueryMetrics]) -> Metric:
+    made = GaugeMetricFamily(
+        "mq_spark_lag_messages",
+        "Messages of a queue that are not read yet.",
+        labels=["query", "topic", "broker", "queue"],
+    )
+    for query in queries:
+        for queue, behind in dict(query.queues).items():
+            made.add_metric([query.name, queue.topic, queue.broker_name, str(queue.queue_id)], behind)
+    return made
+
+
+def watch(
+    session: SparkSession, port: int | None = None, host: str = "127.0.0.1", registry: CollectorRegistry = REGISTRY
+) -> StreamMetrics:
+    """Listen to the session's queries; with a port, serve their metrics there for Prometheus."""
+    metrics = StreamMetrics()
+    registry.register(metrics)
+    session.streams.addListener(metrics)
+    if port is not None:
+        start_http_server(port, host, registry)
+    return metrics
