@@ -15,7 +15,7 @@ from twisted_mq.protocol.layouts.record import CRC_MASK, HEADS, MAGIC_V1, Record
 
 _HEAD = HEADS[0]
 PLAIN_HEAD_BYTES = _HEAD.size
-"""What stands before the body."""
+"""The size of what is before the body."""
 
 
 def encode_tails(topic: str, properties: Sequence[bytes]) -> list[bytes]:

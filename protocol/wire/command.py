@@ -57,7 +57,7 @@ HEADER = construct.Struct(
 
 _OPAQUE_AT = field_offset(HEADER, "opaque")
 OPAQUE_PLACE = slice(_OPAQUE_AT, _OPAQUE_AT + derive_field(HEADER, "opaque").size)
-"""Where a ROCKETMQ header has its opaque."""
+"""The place of the opaque in a ROCKETMQ header."""
 LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
 _UP_TO_REMARK = derive_struct(HEADER)
 _FIELDS_LENGTH = derive_struct(construct.Struct(HEADER.ext_fields_length))

@@ -30,7 +30,7 @@ MAX_FORMS = 256
 """Formats that are kept, of some hundred bytes each."""
 Texts: TypeAlias = Sequence[bytes]
 Values: TypeAlias = Mapping[str, tuple[bytes, int]]
-"""Of the fields that differ: the format of the value, and how many bytes it makes."""
+"""The fields that differ: the format of the value, and how many bytes it makes."""
 
 _MESSAGE_ID, _QUEUE_ID, _QUEUE_OFFSET, _TRANSACTION_ID = (
     field.wire for field in wire_fields(SendMessageResponseHeader)[:4]

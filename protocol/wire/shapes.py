@@ -57,7 +57,7 @@ Name: TypeAlias = str | tuple[str, str]
 
 @attrs.frozen
 class Varying:
-    """What varies in the requests of one code: numbers, the values of properties in one field, and the opaque.
+    """The varying parts of the requests of one code: numbers, the values of properties in one field, and the opaque.
 
     Headers with one of the properties `without` have no shape; `fixed` are properties whose values do not vary.
     """
@@ -88,7 +88,7 @@ class Family:
 class Shape:
     """A header. `unpack` cuts it into parts, of which the even ones are `fixed`, the odd ones vary.
 
-    Values are as they are in the header. They are not checked: whoever uses them does that first.
+    Values are as they are in the header. They are not checked: their user does that first.
     """
 
     family: Family
@@ -163,7 +163,7 @@ class Shapes:
         return shape
 
     def _family(self, command: RemotingCommand, names: tuple[Name, ...], fixed: Parts) -> Family:
-        """Return the family of headers that say the same but for what varies."""
+        """Return the family of headers that are the same except for what varies."""
         said: Hashable = fixed
         if command.serialize_type:  # the fixed parts have the lengths of what varies
             varying = self.by_code[command.code]
@@ -216,7 +216,7 @@ _VALUE = re.compile(r"[ !#-\[\]-~]+")
 PLAIN_BYTES = bytes(code for code in range(ord(" "), ord("~") + 1) if chr(code) not in '"\\')
 """The same as bytes: a value with any other is not what the header's text says, or not what a JSON header may have."""
 _ESCAPED_BYTES = len(r"\u0001")
-"""What a separator of properties takes in JSON."""
+"""The size of a separator of properties in JSON."""
 _MOST_DIGITS = 18
 
 Cuts: TypeAlias = tuple[tuple[Name, ...], list[slice]]
