@@ -282,6 +282,8 @@ class GrpcConnection(protocol.Protocol):
     def _request(self, event: RequestReceived) -> None:
         stream_id = event.stream_id
         assert stream_id is not None
+        if event.priority_updated is not None:  # part of its HEADERS: Node's client has one in each call
+            self._buckets[PriorityUpdated].excuse()
         shared = self._shared
         if shared.stopping:
             self._reset(stream_id, ErrorCodes.REFUSED_STREAM)

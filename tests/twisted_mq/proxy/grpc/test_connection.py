@@ -14,6 +14,7 @@ from hyperframe.frame import (
     GoAwayFrame,
     HeadersFrame,
     PingFrame,
+    PriorityFrame,
     RstStreamFrame,
     SettingsFrame,
 )
@@ -348,6 +349,15 @@ class AttackTests(SynchronousTestCase):
             wire.clock.advance(0.04)
         self.assertFalse(wire.is_closed)
 
+    def test_priorities_in_the_headers_of_calls_are_not_counted(self):
+        """Node's client has one in each."""
+        wire = Wire(methods())
+        for stream in range(1, 2 * 1200, 2):
+            block = wire.client.encoder.encode(wire.headers(ECHO))
+            head = HeadersFrame(stream, data=block, flags=["END_HEADERS", "PRIORITY"], stream_weight=16).serialize()
+            wire.send(head + DataFrame(stream, data=message("x"), flags=["END_STREAM"]).serialize())
+        self.assertFalse(wire.is_closed)
+
     def test_call_that_is_reset_in_the_read_that_brings_it_costs_nothing_more(self):
         wire = Wire(methods())
         wire.send(
@@ -364,6 +374,7 @@ class AttackTests(SynchronousTestCase):
         for frames in (
             PingFrame(0, opaque_data=b"12345678").serialize(),
             SettingsFrame(0, settings={4: 70_000}).serialize(),
+            PriorityFrame(1, stream_weight=16).serialize() * 6,
         ):
             wire = Wire(methods())
             with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
