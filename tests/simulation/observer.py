@@ -83,6 +83,8 @@ class Observer:
         self._committed: dict[tuple[str, str, int], int] = {}
         self._consumed_again: dict[tuple[str, str, int], int] = {}
         self._compared: dict[str, int] = defaultdict(int)
+        self._reported: dict[str, int] = defaultdict(int)
+        """What a slave with synchronous flush had reported when its power was cut."""
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
         self._replaced: dict[str, float] = defaultdict(float)
@@ -211,6 +213,8 @@ class Observer:
 
     def before_power_cut(self, broker: BrokerNode) -> None:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""
+        if broker.is_slave:
+            self.note_what_it_reported(broker)
         if broker.is_slave or broker.is_sync_flush or not broker.is_running:
             return
         flushed = broker.store.flushed_offset()
@@ -256,9 +260,16 @@ class Observer:
             if offset >= end:
                 self._is_gone(place, name, may_be_consumed=is_copy or not broker.is_sync_flush)
 
+    def note_what_it_reported(self, slave: BrokerNode) -> None:
+        """Note what a slave's master knows of it, now that its power is cut."""
+        for master in self._brokers:
+            if master.is_running and not master.is_slave and master.broker_name == slave.broker_name:
+                links = [one for one in master.service.controller.ha.accept.connections if one.host == slave.name]
+                self._reported[slave.name] = max((one.slave_ack_offset for one in links), default=0)
+
     def _check_what_it_reported(self, slave: BrokerNode) -> None:
         """A slave with synchronous flush reports what is on its disk: no power cut takes that."""
-        end, reported = slave.store.max_physical_offset(), self._compared[slave.name]
+        end, reported = slave.store.max_physical_offset(), max(self._compared[slave.name], self._reported[slave.name])
         if slave.is_sync_flush and end < reported:
             self._broken(
                 f"{slave.name} acknowledged {reported} under SYNC_FLUSH, and its log ends at {end} after a restart"
@@ -371,7 +382,7 @@ class Observer:
     def forget_comparison(self, slave: BrokerNode) -> None:
         """Its log is another one now; an acknowledgement of the old one may still be under way."""
         self._replaced[slave.name] = self._world.clock.now + 30.0
-        self._compared[slave.name] = 0
+        self._compared[slave.name] = self._reported[slave.name] = 0
 
     # the end
 

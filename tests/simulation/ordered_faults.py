@@ -17,6 +17,8 @@ End = Callable[[], None]
 
 MOST_TIMES = 5
 """That sends are disturbed in one fault."""
+SUSPENDED_SECONDS = (5.0, 19.0)
+"""Around a session's time, and less than what the slave waits for a silent master."""
 LONG_SECONDS = 20.0
 """In which a broker that is alone hands out all that it has."""
 
@@ -96,30 +98,35 @@ def _pair(cluster: OrderedCluster, group: str) -> list[BrokerNode]:
 
 
 def suspend_head(cluster: OrderedCluster, source: random.Random) -> End | None:
-    """The machine of a head is suspended in the middle of a send, and goes on cut off from the coordinator.
+    """The machine of a head is suspended in the middle of a send, often with those of its producers, and goes on cut off.
 
-    By its clocks nothing has happened: it has a session, and is the head. Its slave is there.
+    By their clocks nothing has happened: head and producers have their sessions. Its slave is there, the coordinator is not.
     """
     topic = source.choice(cluster.topics)
-    unit, suspended, cut_off = source.choice(topic.units), list[BrokerNode](), source.uniform(0.0, 6.0)
+    unit, suspended = source.choice(topic.units), list[Node]()
+    lasts, cut_off = source.uniform(*SUSPENDED_SECONDS), source.uniform(0.0, 6.0)
+    producers = [one for one in cluster.clients if isinstance(one, LineNode)] if source.random() < 0.7 else []
     network, coordinator = cluster.world.network, cluster.coordinator.name
 
     def suspend() -> None:
         head = cluster.observer.lists(topic.topic, unit).head
-        master = None if head is None else _pair(cluster, head)[0]
-        if master is not None and master.is_running and not master.host.is_paused:
-            cluster.world.told("suspend", host=master.name, in_a_send=True)
-            network.cut(master.name, coordinator)
-            master.host.suspend()
-            suspended.append(master)
+        for node in () if head is None else (_pair(cluster, head)[0], *producers):
+            if node.is_running and not node.host.is_paused:
+                cluster.world.told("suspend", host=node.name, in_a_send=True)
+                network.cut(node.name, coordinator)
+                node.host.suspend()
+                suspended.append(node)
+        cluster.world.clock.callLater(lasts, wake)
+
+    def wake() -> None:
+        for node in suspended:
+            cluster.world.told("wake", host=node.name)
+            if node.host.is_suspended:
+                node.host.wake()
+            cluster.world.clock.callLater(cut_off, network.heal, node.name, coordinator)
 
     def end() -> None:
         cluster.observer.forget(suspend)
-        for master in suspended:
-            cluster.world.told("wake", host=master.name)
-            if master.host.is_suspended:
-                master.host.wake()
-            cluster.world.clock.callLater(cut_off, network.heal, master.name, coordinator)
 
     cluster.observer.machine_is_suspended()
     cluster.observer.links_fail()

@@ -213,6 +213,8 @@ class OrderedObserver(Observer):
         """Let go of what may be lost now: what is not on this broker's disk, and its partner has not got."""
         if not broker.is_running:
             return
+        if broker.is_slave:
+            self.note_what_it_reported(broker)
         self._replaced[broker.name] = self._world.clock.now + LATE_ANSWER_SECONDS
         on_disk, end = broker.store.flushed_offset(), broker.store.max_physical_offset()
         if on_disk < end:

@@ -58,6 +58,10 @@ class _Failures(logging.Handler):
             self.first = self.first or f"unhandled: {event['log_failure'].value!r}"
             self._world.remark(event["log_failure"].getTraceback())
 
+    def unraisable(self, found: sys.UnraisableHookArgs) -> None:
+        """Note what a coroutine of a killed process raised when it was freed: that process is no more."""
+        self._world.remark(f"  not raised: {found.exc_value!r} in {found.object!r}")
+
 
 def _collect() -> None:
     """Let go of processes that were killed; what ends in them now, and fails, is no longer of this world."""
@@ -97,7 +101,8 @@ def _simulate(seed: int, log_level: int) -> Outcome:
             kazoo.addHandler(failures)
             kazoo.setLevel(logging.ERROR)
             globalLogPublisher.addObserver(failures.unhandled)
-            level_before = ours.level
+            level_before, hook_before = ours.level, sys.unraisablehook
+            sys.unraisablehook = failures.unraisable
             ours.setLevel(log_level)
             scenario = Scenario(world) if seed % ORDERED_EACH else OrderedScenario(world)
             try:
@@ -114,6 +119,7 @@ def _simulate(seed: int, log_level: int) -> Outcome:
                 globalLogPublisher.removeObserver(failures.unhandled)
                 ours.removeHandler(failures)
                 kazoo.removeHandler(failures)
+                sys.unraisablehook = hook_before
                 ours.setLevel(level_before)
             broken = broken or failures.first
     finally:

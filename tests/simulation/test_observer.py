@@ -243,3 +243,19 @@ def test_a_slave_keeps_what_it_reported_as_flushed(world: World, sync_flush: boo
     slave.store.max_physical_offset = lambda: end
     observer.after_start(slave)
     assert bool(observer.broken) is (sync_flush and end < 1000)
+
+
+@pytest.mark.parametrize("kind", [Observer, OrderedObserver])
+@pytest.mark.parametrize("end", [999, 1000])
+def test_a_slave_keeps_what_it_reported_just_before_its_power_was_cut(
+    world: World, kind: type[Observer], end: int
+) -> None:
+    """The observer looks each second; a report of that second counts as well."""
+    master, slave = broker(), broker(name="a-1", is_slave=True, is_sync_flush=True)
+    master.service.controller.ha.accept.connections.append(SimpleNamespace(host="a-1", slave_ack_offset=1000))
+    more = (CoordinatorNode(world, "c"), [TOPIC]) if kind is OrderedObserver else ()
+    observer = kind(world, [master, slave], Counter(), *more)
+    observer.before_power_cut(slave)
+    slave.store.max_physical_offset = lambda: end
+    observer.after_start(slave)
+    assert bool(observer.broken) is (end < 1000)
