@@ -24,7 +24,15 @@ import attrs
 ROOT = Path(__file__).parents[2]
 SOURCES = ("protocol", "storage", "twisted_mq", "spark", "interop", "tests", "docs")
 
-MENDED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "protocol")
+MENDED = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs",
+    "protocol",
+    "twisted_mq/telemetry",
+    "twisted_mq/testing",
+)
 """Files and folders that were read through. Append what you have mended."""
 
 LONGEST = 40

@@ -1,4 +1,4 @@
-"""What spans and metrics say of messages, by the names of OpenTelemetry's semantic conventions for messaging."""
+"""Attributes of spans and metrics about messages, by the names of OpenTelemetry's semantic conventions for messaging."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SEND, PROCESS = "send", "process"
 
 
 def operation(name: str, topic: str, error: str | None = None) -> Attributes:
-    """What spans and metrics of an operation share: SEND or PROCESS, where to or from, and what went wrong."""
+    """Return the attributes of spans and metrics of an operation: SEND or PROCESS, where to or from, and what went wrong."""
     said: Attributes = {
         "messaging.system": "rocketmq",
         "messaging.operation.name": name,
@@ -27,7 +27,7 @@ def operation(name: str, topic: str, error: str | None = None) -> Attributes:
 
 
 def of_messages(messages: Sequence[Message] | Sequence[MessageExt]) -> Attributes:
-    """What only spans say: of one message its tag, keys, delay, size; of several their number."""
+    """Return the attributes that only spans have: of one message its tag, keys, delay, size; of several their number."""
     if len(messages) != 1:
         return {"messaging.batch.message_count": len(messages)}
     (message,) = messages
@@ -42,5 +42,5 @@ def of_messages(messages: Sequence[Message] | Sequence[MessageExt]) -> Attribute
 
 
 def of_queue(queue: MessageQueue) -> Attributes:
-    """Which queue, as a partition of the topic."""
+    """Return the queue, as a partition of the topic."""
     return {"messaging.destination.partition.id": f"{queue.broker_name}:{queue.queue_id}"}

@@ -38,7 +38,7 @@ Server = TypeVar("Server", NamesrvService, BrokerService)
 
 
 class EmbeddedCluster:
-    """One name server and one broker; port 0 takes a free port, which is known after `start`.
+    """A name server and a broker; port 0 takes a free port, which is known after `start`.
 
     Without `store_path` the store lies in a temporary folder, which `stop` removes, or the process as it ends; with
     `in_memory` that folder holds topics, groups and offsets alone, and messages go with this object. `machine` is what
@@ -78,17 +78,17 @@ class EmbeddedCluster:
 
     @property
     def name_server(self) -> str:
-        """Where clients find the name server."""
+        """Return the name server's address."""
         return f"{self._reachable}:{self.namesrv.port}"
 
     @property
     def broker_address(self) -> str:
-        """Where the broker listens."""
+        """Return the broker's address."""
         return f"{self._reachable}:{self.broker.port}"
 
     @property
     def grpc_address(self) -> str:
-        """Where gRPC clients connect; empty where they are not served."""
+        """Return the address for gRPC clients; empty if they are not served."""
         port = self.broker.grpc_port
         return f"{self._reachable}:{port}" if port else ""
 

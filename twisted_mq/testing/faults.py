@@ -1,4 +1,4 @@
-"""What befalls a broker under test: each fault begins with one call and ends with its `with` block."""
+"""Faults of a broker under test: each fault begins with one call and ends with its `with` block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Fault:
     count: int = 0
 
     def strikes(self) -> bool:
-        """Whether the next send is struck, which is counted."""
+        """Return whether the fault affects the next send, and count it."""
         if self.times is not None and self.count >= self.times:
             return False
         self.count += 1
@@ -38,7 +38,7 @@ class Fault:
 
 
 Struck = Callable[[Processor, Channel, RemotingCommand], Answer]
-"""What becomes of a request in place of its processor's answer."""
+"""The effect on a request, in place of its processor's answer."""
 
 
 class Faults:

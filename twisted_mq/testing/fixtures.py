@@ -2,7 +2,7 @@
 before the first test that uses one of them.
 
 mq_server     an EmbeddedServer: `.namesrv`, `.broker`, `.grpc`, `.store_path`, and its calls
-mq_topic      the name of a topic that nobody has used, with four queues
+mq_topic      the name of a new topic, with four queues
 mq_producer   a started twisted_mq.blocking.Producer
 mq_consumer   a started twisted_mq.blocking.PushConsumer of `mq_topic`, from its first message on
 
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def setting(config: pytest.Config, name: str, choices: tuple[str, ...]) -> Any:
-    """What the command line says, or the ini-file. Raises UsageError for what is no choice."""
+    """Return the choice of the command line, or of the ini-file. Raises UsageError for any other value."""
     value = config.getoption(f"mq_{name}") or config.getini(f"mq_{name}")
     if value not in choices:
         raise pytest.UsageError(f"mq_{name} = {value}: choose one of {', '.join(choices)}")
@@ -44,7 +44,7 @@ def setting(config: pytest.Config, name: str, choices: tuple[str, ...]) -> Any:
 
 
 def chosen_scope(fixture_name: str, config: pytest.Config) -> Any:
-    """Of the fixtures that may be shared."""
+    """Return the scope of the fixtures that may be shared."""
     return setting(config, "scope", SCOPES)
 
 

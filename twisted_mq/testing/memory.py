@@ -1,4 +1,4 @@
-"""What a broker of a test keeps its messages in, where it needs no files."""
+"""The store of a test's broker without files."""
 
 from __future__ import annotations
 

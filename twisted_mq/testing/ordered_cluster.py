@@ -52,7 +52,7 @@ ROLES = {MASTER: BrokerRole.SYNC_MASTER, SLAVE: BrokerRole.SLAVE}
 
 
 class OrderedCluster:
-    """All listen on free ports of 127.0.0.1, but for the name server where `namesrv_port` is given.
+    """All listen on free ports of 127.0.0.1, except the name server if `namesrv_port` is given.
 
     `broker_options` are attributes of BrokerOptions, for all brokers. `brokers` are those that run, by group and broker id.
     """
@@ -86,12 +86,12 @@ class OrderedCluster:
 
     @property
     def name_server(self) -> str:
-        """Where clients find the name server."""
+        """Return the name server's address."""
         return f"{LOOPBACK}:{self.namesrv.port}"
 
     @property
     def coordinator_address(self) -> str:
-        """Where clients of ZooKeeper find the lists."""
+        """Return the address at which clients of ZooKeeper find the lists."""
         return f"{LOOPBACK}:{self._served.port}"
 
     def coordinator(self) -> ICoordinator:
@@ -145,7 +145,7 @@ class OrderedCluster:
             await threads_of(self._reactor)(self._temporary.remove)
 
     async def stop_broker(self, group: str, broker_id: int) -> None:
-        """One down, as for its maintenance."""
+        """Stop one broker, as for its maintenance."""
         await self.brokers.pop((group, broker_id)).stopService()
 
     async def start_broker(self, group: str, broker_id: int) -> None:

@@ -1,4 +1,4 @@
-"""One reactor in a thread of its own, for servers in processes whose own code does not run on Twisted, or on another loop.
+"""A reactor in its own thread, for servers in processes whose own code does not run on Twisted, or on another loop.
 
 It is not the reactor that `twisted.internet.reactor` names: that one stays the program's to choose and to run. Nor is it the
 loop of twisted_mq.blocking, which has clients alone, no listening sockets, and ends with the last of them.

@@ -27,7 +27,7 @@ from twisted_mq.testing.reactor_thread import shared_thread
 from twisted_mq.testing.stored import left_over, make_topic, messages_of
 
 StoreKind: TypeAlias = Literal["file", "memory"]
-"""Where messages are kept."""
+"""Messages are in files or in memory."""
 
 Result = TypeVar("Result")
 
@@ -48,7 +48,7 @@ class EmbeddedServer:
     """Up between `start` and `stop`, or inside a `with` block; on free ports of 127.0.0.1, the store in a temporary folder.
 
     `store` is "file" or "memory". The options are as EmbeddedCluster's. `busy`, `slow`, `losing_connections` and
-    `full_disk` are what can befall it, see Faults.
+    `full_disk` are its faults, see Faults.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class EmbeddedServer:
     # topics and messages
 
     def new_topic(self, name: str = "topic", queues: int = QUEUES) -> str:
-        """Make a topic that nobody has used; its name begins with `name`, as far as topics may."""
+        """Create a new topic; its name begins with `name`, as far as topics may."""
         fit = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:LONGEST_NAME]
         topic = f"{fit or 'topic'}-{next(self._numbers)}"
         self._thread.wait_for(lambda: make_topic(self._controller, topic, queues))

@@ -1,4 +1,4 @@
-"""What a test asks of a broker: the messages that it has, and how far a group has taken them."""
+"""Questions of a test to a broker: the messages that it has, and how far a group has taken them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _messages_in(store: IMessageStore, topic: str, queue_id: int) -> list[Messag
 
 
 async def left_over(broker: BrokerController, topic: str, group: str) -> dict[int, int]:
-    """How many messages the group has yet to take, by queue id; queues without any are left out.
+    """Return how many messages the group has yet to consume, by queue id; queues without any are left out.
 
     Its members are asked, who tell the broker of their offsets only now and then.
     """

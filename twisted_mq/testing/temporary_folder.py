@@ -1,4 +1,4 @@
-"""Where a test's servers keep their files: removed as they stop, at the latest as their process ends."""
+"""The folder of a test's servers: removed as they stop, at the latest as their process ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TemporaryFolder:
 
     @property
     def path(self) -> str:
-        """Where it lies. Raises OSError where none can be made."""
+        """Return its path. Raises OSError if it cannot be made."""
         if self._path is None:
             self._path = tempfile.mkdtemp(prefix=self.prefix)
             _left[self._path] = os.getpid()
@@ -30,7 +30,7 @@ class TemporaryFolder:
 
     @property
     def is_made(self) -> bool:
-        """Whether there is something to remove."""
+        """Return whether there is something to remove."""
         return self._path is not None
 
     def remove(self) -> None:

@@ -40,7 +40,7 @@ SELDOM = dict.fromkeys(
     ),
     MINUTE_MS,
 )
-"""What a broker writes to survive the loss of its process, which this one does not have."""
+"""Settings that make periodic writes rare: this broker need not survive the loss of its process."""
 
 START_SECONDS = 1_795_217_217.0
 """In November 2026."""
@@ -50,7 +50,7 @@ LEAP_SECONDS = 20.0
 
 
 class AtOnce:
-    """Stands for the thread pool: what would run in a thread runs where it is asked for."""
+    """A thread pool that runs work at once, in the caller's thread."""
 
     def callInThreadWithCallback(
         self,
@@ -89,7 +89,7 @@ class VirtualCluster:
 
     @property
     def name_server(self) -> str:
-        """Where clients on `reactor` find the name server."""
+        """Return the name server's address for clients on `reactor`."""
         return self._cluster.name_server
 
     def __enter__(self) -> Self:

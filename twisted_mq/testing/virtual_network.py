@@ -34,7 +34,7 @@ BUFFER_BYTES = 64 * 1024
 class VirtualNetwork:
     """All hosts by name. `delay` is the range of one delivery's seconds; `split` the chance that one is cut in two.
 
-    `delivered` is told of what arrives (sender, receiver, bytes), with None of a connection's end.
+    `delivered` is called with what arrives (sender, receiver, bytes), with None for a connection's end.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class VirtualNetwork:
         return self._hosts[name]
 
     def is_cut(self, sender: str, receiver: str) -> bool:
-        """Whether nothing gets through from one host to another."""
+        """Return whether nothing gets through from one host to another."""
         return (sender, receiver) in self._cut
 
     def cut(self, one: str, other: str) -> None:
@@ -96,7 +96,7 @@ class VirtualNetwork:
                 transport.connection_lost(error.ConnectionLost())
 
     def connections(self, one: str, other: str) -> int:
-        """How many connections the first host has to the second one that it believes open."""
+        """Return how many connections to the second host the first one believes open."""
         return sum(
             (transport.host.name, transport.other.host.name) == (one, other) and transport.connected
             for transport in self._pipes
@@ -127,11 +127,11 @@ class VirtualHost:
         self.is_up = True
         self.is_paused = False
         self.has_ended = False
-        """Whether its process was killed."""
+        """True if its process was killed."""
         self.slack = 0.0
         """Timers above 20 ms are this late at the least: a host that looks at them only so often."""
         self.pool: Any = None
-        """What getThreadPool gives; whoever needs threads sets it."""
+        """The result of getThreadPool; set it if threads are needed."""
         self._bound: dict[int, VirtualBound] = {}
         self._next_port = FIRST_EPHEMERAL_PORT
         self._shown = self._since = float(network.clock.seconds())
@@ -263,7 +263,7 @@ class VirtualHost:
 
     @property
     def is_suspended(self) -> bool:
-        """Whether its clocks stand still."""
+        """Return whether its clocks stand still."""
         return self._suspended_at is not None
 
     def suspend(self) -> None:
@@ -339,7 +339,7 @@ class VirtualPort:
         factory.doStart()
 
     def startListening(self) -> None:
-        """It does."""
+        """Do nothing: the port listens already."""
 
     def stopListening(self) -> None:
         self._host.ports.pop(self._port, None)
@@ -351,7 +351,7 @@ class VirtualPort:
 
 @implementer(interfaces.IConnector)
 class VirtualConnector:
-    """One attempt to connect; a cut link or a vanished host lets it time out, a host without the port refuses."""
+    """An attempt to connect; a cut link or a vanished host lets it time out, a host without the port refuses."""
 
     def __init__(self, host: VirtualHost, to: str, port: int, factory: Any, timeout: float) -> None:
         self._host = host
@@ -419,7 +419,7 @@ class _Piece:
 
 @implementer(interfaces.ITCPTransport, interfaces.IConsumer)
 class VirtualTransport:
-    """One end of a connection."""
+    """An end of a connection."""
 
     other: VirtualTransport
     bufferSize = BUFFER_BYTES
@@ -518,7 +518,7 @@ class VirtualTransport:
             self._send(None)
 
     def drop(self) -> None:
-        """What is on its way is lost."""
+        """Lose what is on its way."""
         self._on_way.clear()
 
     def abortConnection(self) -> None:

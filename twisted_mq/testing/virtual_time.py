@@ -1,4 +1,4 @@
-"""Time that passes only when it is told to: a clock of the whole world, and one of each host that may be wrong."""
+"""Time that passes only on request: a clock of the whole world, and one of each host that may be wrong."""
 
 from __future__ import annotations
 
