@@ -90,18 +90,16 @@ def run(*command: str) -> str:
 def requirements(site: Path, extra: str) -> set[str]:
     """Names of all distributions that the installed wheel needs, those of its extras of extras too."""
     (ours,) = Distribution.discover(name=PROJECT, path=[str(site)])
-    found: set[str] = set()
+    found: set[tuple[str, str]] = set()
+    """Each with each extra it is asked for with: one that is there already may be asked for with more."""
     waiting = list(wanted(ours.requires, extra))
     while waiting:
         one = waiting.pop()
-        extras = one.extras or {""}
         name = canonicalize_name(one.name)
-        if name == PROJECT:
-            waiting += [more for extra in extras for more in wanted(ours.requires, extra)]
-        elif name not in found:
-            found.add(name)
-            waiting += [more for extra in extras for more in wanted(requires(one.name), extra)]
-    return found
+        for asked in (one.extras or {""}) - {extra for known, extra in found if known == name}:
+            found.add((name, asked))
+            waiting += wanted(ours.requires if name == PROJECT else requires(name), asked)
+    return {name for name, _ in found} - {PROJECT}
 
 
 def wanted(lines: list[str] | None, extra: str) -> Iterator[Requirement]:
