@@ -44,7 +44,7 @@ class BatchRefused(SinkError):
     """Some partitions of a stream's batch have rows that are no messages; nothing of these partitions is stored."""
 
     def __init__(self, wrong: list[str], partitions: int, kept: bool) -> None:
-        again = "are not sent again" if kept else "are sent again, as the query has no option checkpointLocation"
+        again = "are not sent again" if kept else "are sent again, as no checkpointLocation keeps which they are"
         super().__init__(
             f"{'; '.join(wrong)}; nothing of {'this partition' if len(wrong) == 1 else 'these partitions'} is stored, "
             f"the batch's other {partitions - len(wrong)} partitions are stored and {again} when the query is started again; "

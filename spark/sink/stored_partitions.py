@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable
 
 import attrs
+import pyarrow as pa
 from pyarrow import fs
 
 from twisted_mq.spark.file_systems import local_path, locate
@@ -34,23 +35,31 @@ def read_stored(checkpoint: str | None) -> StoredPartitions:
     """What the checkpoint has; nothing where it has none, and where the file is of no use."""
     if checkpoint is None:
         return StoredPartitions()
-    system, root = locate(local_path(checkpoint))
-    path = f"{root}/{_NAME}"
-    if system.get_file_info(path).type == fs.FileType.NotFound:
-        return StoredPartitions()
+    path = f"{checkpoint}/{_NAME}"
     try:
+        system, root = locate(local_path(checkpoint))
+        path = f"{root}/{_NAME}"
+        if system.get_file_info(path).type == fs.FileType.NotFound:
+            return StoredPartitions()
         with system.open_input_file(path) as file:
             kept = json.loads(file.read())
         return StoredPartitions(int(kept["batch"]), frozenset(map(str, kept["stored"])))
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         log.warning("%s is of no use, what was stored of the batch may be stored again: %s", path, error)
         return StoredPartitions()
 
 
-def keep_stored(checkpoint: str, batch: int, digests: Iterable[str]) -> None:
-    """Replace what the checkpoint has."""
-    system, root = locate(local_path(checkpoint))
-    system.create_dir(root, recursive=True)
-    with system.open_output_stream(f"{root}/.{_NAME}") as file:
-        file.write(json.dumps({"batch": batch, "stored": sorted(digests)}).encode())
-    system.move(f"{root}/.{_NAME}", f"{root}/{_NAME}")
+def keep_stored(checkpoint: str | None, batch: int, digests: Iterable[str]) -> bool:
+    """Replace what the checkpoint has. Return False where Arrow cannot write there, as where it knows no such file system."""
+    if checkpoint is None:
+        return False
+    try:
+        system, root = locate(local_path(checkpoint))
+        system.create_dir(root, recursive=True)
+        with system.open_output_stream(f"{root}/.{_NAME}") as file:
+            file.write(json.dumps({"batch": batch, "stored": sorted(digests)}).encode())
+        system.move(f"{root}/.{_NAME}", f"{root}/{_NAME}")
+    except (OSError, ValueError, pa.ArrowException) as error:
+        log.warning("what is stored of batch %d cannot be kept in %s: %s", batch, checkpoint, error)
+        return False
+    return True

@@ -93,7 +93,5 @@ class StreamWriter(DataSourceStreamArrowWriter):
         wrong = [one.wrong for one in written if one.wrong is not None]
         if not wrong:
             return
-        kept = self.options.checkpoint is not None
-        if self.options.checkpoint is not None:
-            keep_stored(self.options.checkpoint, batchId, (one.digest for one in written if one.wrong is None))
+        kept = keep_stored(self.options.checkpoint, batchId, (one.digest for one in written if one.wrong is None))
         raise BatchRefused(wrong, len(written), kept)
