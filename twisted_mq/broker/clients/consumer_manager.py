@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
+from twisted_mq.broker.clients.memberships import Memberships
 from twisted_mq.broker.clients.producer_manager import CHANNEL_EXPIRED_MS, ClientChannelInfo
 from twisted_mq.broker.clients.subscription_conflicts import SubscriptionConflicts
 from twisted_mq.protocol.bodies import ConsumerData, SubscriptionData
@@ -77,7 +78,7 @@ class ConsumerManager:
         self._ids_changed = ids_changed
         self._expired_ms = expired_ms
         self.groups: dict[str, ConsumerGroupInfo] = {}
-        self._groups_of: dict[Channel, dict[str, None]] = {}
+        self._memberships = Memberships()
         self.conflicts = SubscriptionConflicts()
         self.on_group_gone: list[Callable[[str], object]] = []
 
@@ -92,7 +93,7 @@ class ConsumerManager:
         info.consume_from_where = data.consume_from_where
         before = info.clients.get(client.channel)
         changed = info.update_client(client)
-        self._groups_of.setdefault(client.channel, {})[data.group_name] = None
+        self._memberships.add(client.channel, data.group_name)
         if before is not None and not info.has_client(before.client_id):
             self.conflicts.left(info.group, before)
         if not without_sub:
@@ -108,26 +109,18 @@ class ConsumerManager:
         client = info.drop_client(channel) if info is not None else None
         if info is None or client is None:
             return
-        groups = self._groups_of[channel]
-        del groups[group]
-        if not groups:
-            del self._groups_of[channel]
+        self._memberships.discard(channel, group)
         self._left(info, client, notify)
 
     def leave(self, channel: Channel) -> Iterator[None]:
         """Drop a connection from its groups and tell those that are left, one group at each step."""
-        for group in tuple(self._groups_of.get(channel, ())):
-            self.unregister(group, channel)
-            yield
+        return self._memberships.leave(channel, self.unregister)
 
     def expired(self, now_ms: int) -> list[Channel]:
         """The channels whose last heartbeat is too old; the caller closes them, and has them leave."""
-        oldest = now_ms - self._expired_ms
-        return [
-            channel
-            for channel, groups in self._groups_of.items()
-            if any(self.groups[group].clients[channel].last_update_ms < oldest for group in groups)
-        ]
+        return self._memberships.expired(
+            now_ms - self._expired_ms, lambda group, channel: self.groups[group].clients[channel].last_update_ms
+        )
 
     def channels_of(self, group: str) -> Iterable[Channel]:
         """The connections of a group's members."""

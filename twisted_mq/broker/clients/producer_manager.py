@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 
 import attrs
 
+from twisted_mq.broker.clients.memberships import Memberships
 from twisted_mq.remoting.channel import Channel
 
 CHANNEL_EXPIRED_MS = 120_000
@@ -42,7 +43,7 @@ class ProducerManager:
     def __init__(self, expired_ms: int = CHANNEL_EXPIRED_MS) -> None:
         self._expired_ms = expired_ms
         self.groups: dict[str, dict[Channel, ClientChannelInfo]] = {}
-        self._groups_of: dict[Channel, dict[str, None]] = {}
+        self._memberships = Memberships()
         self._by_client_id: dict[str, ClientChannelInfo] = {}
         self._uses: Counter[tuple[str, Channel]] = Counter()
         """The number of groups in which a client id uses a connection."""
@@ -52,7 +53,7 @@ class ProducerManager:
         clients = self.groups.setdefault(group, {})
         before = clients.get(client.channel)
         clients[client.channel] = client
-        self._groups_of.setdefault(client.channel, {})[group] = None
+        self._memberships.add(client.channel, group)
         holder = self._by_client_id.get(client.client_id)
         if holder is None or holder.account == client.account or not holder.channel.connected_now:
             self._by_client_id[client.client_id] = client
@@ -68,26 +69,18 @@ class ProducerManager:
             return
         if not clients:
             del self.groups[group]
-        groups = self._groups_of[channel]
-        del groups[group]
-        if not groups:
-            del self._groups_of[channel]
+        self._memberships.discard(channel, group)
         self._forget_use(client)
 
     def leave(self, channel: Channel) -> Iterator[None]:
         """Drop a connection from its groups, one group at each step."""
-        for group in tuple(self._groups_of.get(channel, ())):
-            self.unregister(group, channel)
-            yield
+        return self._memberships.leave(channel, self.unregister)
 
     def expired(self, now_ms: int) -> list[Channel]:
         """Return the channels whose last heartbeat is too old. The caller closes them and calls `leave` for each."""
-        oldest = now_ms - self._expired_ms
-        return [
-            channel
-            for channel, groups in self._groups_of.items()
-            if any(self.groups[group][channel].last_update_ms < oldest for group in groups)
-        ]
+        return self._memberships.expired(
+            now_ms - self._expired_ms, lambda group, channel: self.groups[group][channel].last_update_ms
+        )
 
     def find_channel(self, client_id: str) -> Channel | None:
         """Return the connection of a client's producers (Apache: findChannel)."""
