@@ -15,6 +15,7 @@ EXTRAS = {
     "lz4": ("lz4",),
     "ordered": ("javaproperties", "kazoo"),
     "opentelemetry": ("opentelemetry",),
+    "migrate": ("rocksdict",),
     "pcap": ("dpkt",),
     "proxy": ("google", "h2", "javaproperties"),
     "tls": ("OpenSSL", "service_identity"),

@@ -25,6 +25,7 @@ NOT_RUN: set[str] = {
     "needs a session of the reader's",
     "needs Apache's servers",
     "needs a collector",
+    "needs Kafka or RabbitMQ",
     "needs a package of the reader's",
     "needs grpcurl",
     "needs a store beside a running broker",

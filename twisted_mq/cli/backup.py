@@ -39,7 +39,7 @@ def backup(directory: str, commit_log: str | None, target: str, copies: bool, as
     with progress("copying", LogFiles(directory, commit_log).size_bytes) as advance:
         now_ms = int(time.time() * 1000)
         report = back_up(directory, target, commit_log, now_ms, links=not copies, advance=advance)
-    _print(report, as_json)
+    print_report(report, as_json)
 
 
 @click.command(short_help="A store of a backup.")
@@ -60,10 +60,10 @@ def restore(backup: str, directory: str, as_json: bool) -> None:
 
     with progress("restoring", size_of(backup)) as advance:
         report = restore(backup, directory, advance=advance)
-    _print(report, as_json)
+    print_report(report, as_json)
 
 
-def _print(report: BackupReport, as_json: bool) -> None:
+def print_report(report: BackupReport, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json_line(as_object(report)))
     else:

@@ -33,6 +33,7 @@ COMMANDS = {
     "store": "twisted_mq.cli.store:store",
     "backup": "twisted_mq.cli.backup:backup",
     "restore": "twisted_mq.cli.backup:restore",
+    "migrate": "twisted_mq.cli.migrate:migrate",
     "order": "twisted_mq.cli.order:order",
     "spark": "twisted_mq.cli.spark.commands:spark",
     "admin": "twisted_mq.cli.admin_command:admin",

@@ -38,7 +38,7 @@ _FAILOVER = Promise(
     "no other broker would take over from a lost master",
     "run a master and slaves (brokerRole=SYNC_MASTER and SLAVE, inSyncReplicas)",
 )
-_PLACE = Promise("messages and settings would lie in other files", "convert the store with Apache's tools first")
+_PLACE = Promise("messages and settings would lie in other files", "make a store in files of it first (mq migrate)")
 
 PROMISES: dict[str, Promise] = {
     **dict.fromkeys(
