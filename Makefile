@@ -17,6 +17,7 @@
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all);
 #                 ACCOUNT=FILE writes there which lines of the services no seed reached
+# make simulate-grpc   N=100 simulated worlds of gRPC clients with faults, from seed FIRST=1 on; SEED=7 shows the history of one
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make mutate   N=1000 small faults in the sources, from SEED=1: how many do the tests notice? Goes on where it ended; AGAIN=1 survivors anew
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
@@ -41,7 +42,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-mutants simulate-rules mutate release
+.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-grpc simulate-mutants simulate-rules mutate release
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -155,6 +156,9 @@ FIRST ?= 1
 LOG ?= ERROR
 simulate: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run $(if $(SEED),--seed $(SEED) --log $(LOG),--count $(N) --first $(FIRST) $(if $(ACCOUNT),--account $(ACCOUNT)))
+
+simulate-grpc: setup
+	$(PYTHON) -m tests.simulation.grpc_world $(if $(SEED),--seed $(SEED),--first $(or $(FIRST),1) --count $(or $(N),100))
 
 simulate-mutants: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run_mutants

@@ -222,9 +222,9 @@ def found(written: bytes) -> bool:
 
 
 GRPC_PATHS = (
-    CountedPath("gRPC send", prepare_sends, answered, 200, 1000),
-    CountedPath("gRPC send, 32 a read", prepare_busy_sends, partial(answered, calls=BATCH), 8, 40, requests=BATCH),
-    CountedPath("gRPC receive of 32", prepare_receives, found, 10, 50, messages=BATCH),
-    CountedPath("gRPC ack", prepare_acks, answered, 100, 500),
+    CountedPath("gRPC send", prepare_sends, answered, 50, 250),
+    CountedPath("gRPC send, 32 a read", prepare_busy_sends, partial(answered, calls=BATCH), 3, 11, requests=BATCH),
+    CountedPath("gRPC receive of 32", prepare_receives, found, 4, 12, messages=BATCH),
+    CountedPath("gRPC ack", prepare_acks, answered, 50, 150),
 )
 """In the table's order."""
