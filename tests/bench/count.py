@@ -46,7 +46,8 @@ elsewhere have moved a path by up to 0.7 %: a difference below 1 % says nothing.
 
 Bodies have 128 bytes, ragged ones 64 to 192. A request is a batch, a pull, a pop or an index step as a whole, in the other rows
 one message. The store is one in files that flushes asynchronously. It indexes nothing but in the row of the index, which comes on
-top of each message stored. Garbage is not collected. The paths are in `tests/bench/count_paths.py` and `encrypted_paths.py`.
+top of each message stored. Garbage is not collected. The paths are in `tests/bench/count_paths.py`,
+`encrypted_paths.py` and `grpc_paths.py`.
 
 What statistics cost is the difference to the row without them, in which nothing that counts is called: those that are always
 there, and with figures shown (`metricsExporterType`) those of times and sizes too.
