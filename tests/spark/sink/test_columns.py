@@ -6,11 +6,11 @@ import datetime
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql.types import MapType, StringType, StructType
 
 from twisted_mq.protocol.messages.compression import plain_body
 from twisted_mq.protocol.text.properties import decode_property_bytes
-from twisted_mq.spark.columns.schema import COLUMN_NAMES, spark_ddl
+from twisted_mq.spark.columns.schema import COLUMNS
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.sink.columns import Outgoing, RowReader, check_columns
 from twisted_mq.spark.sink.errors import WrongColumn, WrongRow
@@ -150,7 +150,8 @@ def test_columns_of_other_types_are_refused_by_name(found: StructType, topic: st
 
 
 def test_all_columns_of_the_source_pass() -> None:
-    check_columns(StructType.fromDDL(spark_ddl(COLUMN_NAMES)), None)
+    types = {"int": "integer", "bigint": "long", "map<string,string>": MapType(StringType(), StringType())}
+    check_columns(schema_of(**{column.name: types.get(column.type, column.type) for column in COLUMNS}), None)
     with pytest.raises(WrongColumn, match="'queueId'"):
         check_columns(schema_of(body="binary", topic="string", queueId="integer"), None)
 
