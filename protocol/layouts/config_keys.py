@@ -21,7 +21,7 @@ from twisted_mq.protocol.errors import ProtocolError
 
 
 class TableId(enum.IntEnum):
-    """Which table a key belongs to (Apache: TableId)."""
+    """The table that a key belongs to (Apache: TableId)."""
 
     CONSUMER_OFFSET = 1
     PULL_OFFSET = 2
@@ -48,7 +48,7 @@ class ConfigKeyError(ProtocolError):
 
 @attrs.frozen
 class OffsetName:
-    """Whose offset it is."""
+    """The group, topic and queue that an offset belongs to."""
 
     group: str
     topic: str
