@@ -18,9 +18,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 MINOR_VERSIONS = range(14, sys.version_info.minor, -1)
-EXTRAS = ("broker", "ordered", "tls", "metrics", "opentelemetry")
-"""Of the project, that brokers in tests, ordered groups, encryption and telemetry need."""
-TEST_PACKAGES = ("pytest", "hypothesis", "pytest-asyncio", "pytest-xdist", "uvloop", "opentelemetry-sdk")
+EXTRAS = ("broker", "lz4", "zstd", "ordered", "tls", "metrics", "opentelemetry", "proxy")
+"""Of the project, that brokers in tests, ordered groups, encryption, telemetry and messages of protobuf need."""
+TEST_PACKAGES = (
+    "pytest", "hypothesis", "pytest-asyncio", "pytest-xdist", "pydantic", "uvloop", "opentelemetry-sdk",
+)  # fmt: skip
 TESTS = [f"tests/twisted_mq/{name}" for name in ("aio", "blocking", "client", "testing")]
 FEWER = "not as_far_as_the_scope_goes"
 ROUNDS = {"MQ_LIFE_ROUNDS": "5"}
@@ -44,7 +46,8 @@ def requirements() -> list[str]:
     extras = options["options.extras_require"]
     lines = [options["options"]["install_requires"], *(extras[name] for name in EXTRAS)]
     dev = [line for line in extras["dev"].splitlines() if re.split(r"[ <>=;]", line.strip())[0] in TEST_PACKAGES]
-    return [line.strip() for text in (*lines, *dev) for line in text.splitlines() if line.strip()]
+    stripped = [line.strip() for text in (*lines, *dev) for line in text.splitlines() if line.strip()]
+    return [line for line in stripped if not line.startswith("rocketmq-twisted")]  # extras in extras are in EXTRAS, too
 
 
 def pins() -> str:

@@ -56,7 +56,7 @@ class Operations(ConsoleCase):
     async def test_what_a_form_does_not_show_stays_as_it_was(self) -> None:
         await self.submit("/groups/create", name="audit", **GROUP)
         groups = self.cluster.broker.controller.groups
-        groups.groups["audit"] = attrs.evolve(groups.groups["audit"], notify_consumer_ids_changed_enable=False)
+        groups.update(attrs.evolve(groups.groups["audit"], notify_consumer_ids_changed_enable=False))
         await self.submit("/group/configure", name="audit", **GROUP)
         self.assertFalse(groups.groups["audit"].notify_consumer_ids_changed_enable)
 
