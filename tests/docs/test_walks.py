@@ -15,7 +15,7 @@ from tests.support.broker import BrokerInMemory
 from tests.support.ordered_groups import Cluster
 from tests.support.store_load import small_config
 from tests.twisted_mq.broker.test_pull import pull_fields
-from tests.twisted_mq.broker.test_way_of_a_send import FIELDS, WAY, calls_between_files
+from tests.twisted_mq.broker.test_way_of_a_send import FIELDS, SINGLE_WAY, WAY, calls_between_files
 from twisted_mq.broker.statistics.call_times import SAMPLE_CALLS
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.messages.order_mark import OrderMark
@@ -49,8 +49,8 @@ def follows(told: Sequence[str], taken: Sequence[str]) -> bool:
 
 
 def test_a_send_is_told_file_by_file() -> None:
-    """tests/twisted_mq/broker/test_way_of_a_send.py shows that WAY is taken."""
-    assert walks("A send") == [WAY]
+    """tests/twisted_mq/broker/test_way_of_a_send.py shows that both ways are taken."""
+    assert walks("A send") == [SINGLE_WAY, WAY]
 
 
 def test_a_pull(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ WAY = [
 VALUES = {"protocol/wire/shapes.py", "storage/interfaces.py"}
 """Classes of the values that are handed on, whose lengths are asked for."""
 
-FIRST_WAY = [
+SINGLE_WAY = [
     "twisted_mq/remoting/socket_channel.py",
     "protocol/wire/framing.py",
     "protocol/wire/command.py",
@@ -86,7 +86,7 @@ def calls_between_files(work: Callable[[], object]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("way", "is_known"), [(WAY, True), (FIRST_WAY, False)], ids=["several of a known header", "one"]
+    ("way", "is_known"), [(WAY, True), (SINGLE_WAY, False)], ids=["several of a known header", "one"]
 )
 def test_a_plain_send_passes_few_files_forward_to_its_answer(tmp_path: Path, way: list[str], is_known: bool) -> None:
     room = {
