@@ -30,6 +30,8 @@ MENDED = (
     "CHANGELOG.md",
     "docs",
     "protocol",
+    "twisted_mq/client/core",
+    "twisted_mq/routing",
     "twisted_mq/telemetry",
     "twisted_mq/testing",
 )

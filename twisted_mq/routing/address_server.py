@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from twisted.web.client import URI
 
 MAX_BYTES = 64 * 1024
-"""What is read of a page."""
+"""Bytes of a page that are read at most."""
 
 HttpGet = Callable[[str], defer.Deferred[bytes]]
 """URL -> body of the answer 200. Fails with any Exception."""
 
 
 def address_server_url(domain: str, subgroup: str = "nsaddr", unit_name: str = "") -> str:
-    """The page of a domain (rocketmq.namesrv.domain), on port 8080 where it names none."""
+    """Return the URL of a domain's page (rocketmq.namesrv.domain), on port 8080 if the domain names no port."""
     host = domain if ":" in domain else f"{domain}:8080"
     unit = f"-{unit_name}?nofix=1" if unit_name else ""
     return f"http://{host}/rocketmq/{subgroup}{unit}"
 
 
 class AddressServer:
-    """One page."""
+    """A page that lists the name servers."""
 
     def __init__(self, url: str, get: HttpGet) -> None:
         self.url = url
         self._get = get
 
     async def ask(self) -> str:
-        """The page's first line. Raises NameServerUnreachable."""
+        """Return the page's first line. Raises NameServerUnreachable."""
         try:
             page = await self._get(self.url)
         except defer.CancelledError:
             raise
-        except Exception as error:  # what an HTTP client may raise is not one tree
+        except Exception as error:  # an HTTP client raises errors that have no common base class
             raise NameServerUnreachable({self.url: str(error) or type(error).__name__}) from error
         lines = page.decode(errors="replace").strip().splitlines()
         if not lines:
@@ -51,7 +51,7 @@ class AddressServer:
 
 
 def http_get(reactor: interfaces.IReactorTime, timeout_seconds: float) -> HttpGet:
-    """Gets pages with Twisted's agent."""
+    """Return a function that gets pages with Twisted's agent."""
 
     def get(url: str) -> defer.Deferred[bytes]:
         return defer.Deferred.fromCoroutine(_get(reactor, url, timeout_seconds)).addTimeout(timeout_seconds, reactor)
@@ -60,7 +60,7 @@ def http_get(reactor: interfaces.IReactorTime, timeout_seconds: float) -> HttpGe
 
 
 async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: float) -> bytes:
-    from twisted.web.client import Agent  # a tenth of a second, for those alone who have an address server
+    from twisted.web.client import Agent  # the import takes a tenth of a second: only users of an address server pay it
     from twisted.web.iweb import IAgentEndpointFactory
     from zope.interface import directlyProvides
 
@@ -77,7 +77,7 @@ async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: floa
 
 @attrs.define(eq=False, slots=False)
 class _Endpoints:
-    """The client's own: those of Agent install the default reactor, in an asyncio program, too."""
+    """Makes the client's own endpoints. Agent's would install the default reactor, even in an asyncio program."""
 
     _connect: Connect
 
@@ -86,7 +86,7 @@ class _Endpoints:
 
 
 class _Page(protocol.Protocol):
-    """Collects a body, its first MAX_BYTES; behind these, or where `ended` is cancelled, the connection is cut."""
+    """Collects the first MAX_BYTES of a body. After these, or when `ended` is cancelled, it cuts the connection."""
 
     def __init__(self) -> None:
         self._body = bytearray()

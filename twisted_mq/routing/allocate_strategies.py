@@ -1,6 +1,6 @@
-"""Who of a group consumes which queues: every member computes the same table from the same sorted lists.
+"""Strategies that divide queues among a group: every member computes the same table from the same sorted lists.
 
-The two that servers know by name stand in STRATEGIES; machine_rooms.py and consistent_hash.py have more.
+STRATEGIES has the two that servers know by name; machine_rooms.py and consistent_hash.py have more.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from twisted_mq.protocol.bodies import MessageQueue
 Queue = TypeVar("Queue")
 
 AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
-"""(own client id, all queues sorted, all client ids sorted) -> own queues. A member that is not in the list gets none:
-the broker has not seen its heartbeat yet."""
+"""(own client id, all queues sorted, all client ids sorted) -> own queues.
+
+A member that is not in the list gets none: the broker has not seen its heartbeat yet.
+"""
 
 
 def allocate_averagely(client_id: str, queues: Sequence[Queue], client_ids: Sequence[str]) -> list[Queue]:
-    """Neighbouring queues, the first members get one more (Apache: AllocateMessageQueueAveragely)."""
+    """Give each member neighbouring queues; the first members get one more (Apache: AllocateMessageQueueAveragely)."""
     if client_id not in client_ids:
         return []
     share, rest = divmod(len(queues), len(client_ids))
@@ -28,14 +30,14 @@ def allocate_averagely(client_id: str, queues: Sequence[Queue], client_ids: Sequ
 
 
 def allocate_averagely_by_circle(client_id: str, queues: Sequence[Queue], client_ids: Sequence[str]) -> list[Queue]:
-    """Queues dealt out one by one (Apache: AllocateMessageQueueAveragelyByCircle)."""
+    """Deal the queues out one by one (Apache: AllocateMessageQueueAveragelyByCircle)."""
     if client_id not in client_ids:
         return []
     return list(queues[client_ids.index(client_id) :: len(client_ids)])
 
 
 def allocate_by_config(own: Sequence[MessageQueue]) -> AllocateStrategy:
-    """These queues, whatever the others have (Apache: AllocateMessageQueueByConfig)."""
+    """Take these queues, regardless of what other members have (Apache: AllocateMessageQueueByConfig)."""
     chosen = list(own)
 
     def allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> list[MessageQueue]:
@@ -48,4 +50,4 @@ STRATEGIES: dict[str, AllocateStrategy] = {
     "AVG": allocate_averagely,
     "AVG_BY_CIRCLE": allocate_averagely_by_circle,
 }
-"""By the names that Apache's strategies give themselves."""
+"""Strategies by the names that Apache's give themselves."""

@@ -1,4 +1,4 @@
-"""Queues divided by a ring of hashes: where a member comes or goes most queues stay (Apache: ConsistentHashRouter)."""
+"""Divides queues by a ring of hashes: most queues stay when a member comes or goes (Apache: ConsistentHashRouter)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HashFunction = Callable[[str], int]
 
 
 def md5_hash(key: str) -> int:
-    """The first four bytes of the MD5, as a number from 0 on."""
+    """Return the first four bytes of the MD5 as an unsigned number."""
     return int(hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()[:8], 16)
 
 
 def allocate_consistent_hash(
     virtual_nodes: int = VIRTUAL_NODES, hash_function: HashFunction = md5_hash
 ) -> AllocateStrategy:
-    """Each queue to the member next behind it on the ring (Apache: AllocateMessageQueueConsistentHash)."""
+    """Give each queue to the next member after it on the ring (Apache: AllocateMessageQueueConsistentHash)."""
     if virtual_nodes < 0:
         raise ValueError(f"{virtual_nodes} virtual nodes; 0 or more are needed")
 
@@ -45,5 +45,5 @@ def allocate_consistent_hash(
 
 
 def _java_text(queue: MessageQueue) -> str:
-    """MessageQueue.toString"""
+    """Return the text of MessageQueue.toString."""
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker_name}, queueId={queue.queue_id}]"

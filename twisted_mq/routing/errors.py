@@ -1,4 +1,4 @@
-"""Why there is no way to a queue, each with the next step in its text."""
+"""Errors of finding a queue's broker; each text says what to do next."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class ClientError(RocketMQError):
 
 
 class ClientOptionIllegal(ClientError, ValueError):
-    """A group, topic, address or option of a value that cannot work; the text names it."""
+    """Raised for a group, topic, address or option whose value cannot work; the text names it."""
 
 
 class NoRoute(ClientError):
-    """There is no way to a queue of the topic; the subclass says why (Apache has one text for all causes)."""
+    """No queue of the topic can be reached; the subclass says why (Apache has one text for all causes)."""
 
 
 class NameServerUnreachable(NoRoute):
@@ -32,7 +32,7 @@ class NameServerUnreachable(NoRoute):
 
 
 class TopicNotFound(NoRoute):
-    """The name servers answer, and do not know the topic."""
+    """The name servers answer, but do not know the topic."""
 
     def __init__(
         self, topic: str, name_servers: Sequence[str], cause: str = "yet (its first message may create it)"
@@ -51,13 +51,13 @@ class TopicCreationRefused(TopicNotFound):
     """The topic does not exist, and no broker creates it on its first message (autoCreateTopicEnable=false)."""
 
     def __init__(self, topic: str, name_servers: Sequence[str], remark: str = "") -> None:
-        """`remark` is the broker's, where one was asked."""
+        """`remark` is the broker's, if one was asked."""
         said = f" ({remark})" if remark else ""
         super().__init__(topic, name_servers, f"and no broker there creates topics by itself{said}")
 
 
 class TopicNotWritable(NoRoute):
-    """The topic has queues, and the permission of all of them excludes writing."""
+    """The topic has queues, but none of them has the permission to write."""
 
     def __init__(self, topic: str, name_servers: Sequence[str]) -> None:
         servers = ";".join(name_servers)
@@ -70,7 +70,7 @@ class TopicNotWritable(NoRoute):
 
 
 class AccessDenied(NoRoute):
-    """The name servers know accounts, and this one may not ask for the topic; `remark` is what they said."""
+    """The name servers check accounts, and this account may not read the topic's route; `remark` is their answer."""
 
     def __init__(self, topic: str, name_servers: Sequence[str], remark: str) -> None:
         super().__init__(
@@ -82,7 +82,7 @@ class AccessDenied(NoRoute):
 
 
 class BrokerGone(NoRoute):
-    """A queue's broker is not among the registered ones (any more), or has no master among them."""
+    """A queue's broker is not registered (any more), or has no registered master."""
 
     def __init__(self, broker_name: str, name_servers: Sequence[str]) -> None:
         servers = ";".join(name_servers)

@@ -1,4 +1,4 @@
-"""Queues divided by where brokers and consumers stand."""
+"""Divides queues by the machine rooms of brokers and consumers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Placed = TypeVar("Placed")
 
 
 def allocate_by_machine_room(rooms: Collection[str]) -> AllocateStrategy:
-    """The queues of brokers named "room@name" in these rooms (Apache: AllocateMessageQueueByMachineRoom).
+    """Take the queues of brokers named "room@name" in these rooms (Apache: AllocateMessageQueueByMachineRoom).
 
-    Equal shares of neighbours; of what is left each of the first members gets one, from the end.
+    Members get equal shares of neighbouring queues. The first members get one more each, taken from the end.
     """
     wanted = frozenset(rooms)
 
@@ -31,7 +31,7 @@ def allocate_by_machine_room(rooms: Collection[str]) -> AllocateStrategy:
 
 
 def _room_of(broker_name: str) -> str | None:
-    """The part before the one "@"; None where the name is not of that form (as String.split sees it)."""
+    """Return the part before the only "@"; None if the name does not have that form (as String.split sees it)."""
     parts = broker_name.rstrip("@").split("@")
     return parts[0] if len(parts) == 2 else None
 
@@ -39,9 +39,9 @@ def _room_of(broker_name: str) -> str | None:
 def allocate_machine_room_nearby(
     strategy: AllocateStrategy, room_of_queue: Callable[[MessageQueue], str], room_of_client: Callable[[str], str]
 ) -> AllocateStrategy:
-    """Queues go to the consumers of their room, by `strategy`; those of rooms without a consumer to all of them.
+    """Give queues to the consumers of their room, by `strategy`; rooms without a consumer share theirs among all.
 
-    Apache: AllocateMachineRoomNearby. Raises ValueError where a queue or a client is in no room.
+    Apache: AllocateMachineRoomNearby. Raises ValueError if a queue or a client is in no room.
     """
 
     def allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> list[MessageQueue]:

@@ -1,4 +1,4 @@
-"""The name servers a client asks: one at a time, the next when one does not answer."""
+"""The name servers that a client asks: one at a time, the next if one does not answer."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from twisted_mq.routing.errors import ClientOptionIllegal, NameServerUnreachable
 Answer = TypeVar("Answer")
 
 ENVIRONMENT = "NAMESRV_ADDR"
-"""The environment variable that stands in for a namesrv argument, as for Apache's clients."""
+"""Environment variable with the addresses if namesrv is not given, as for Apache's clients."""
 
 _EXAMPLE = "write host:port, as 127.0.0.1:9876"
 _ALL_KNOW = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO})
-"""Requests that every name server knows, and no broker."""
+"""Requests that every name server knows, but no broker."""
 
 
 def parse_addresses(namesrv: str | Sequence[str], source: str = "namesrv") -> tuple[str, ...]:
-    """Addresses of "a:9876;b:9876" (also with commas) or of a sequence. Raises ClientOptionIllegal that names `source`."""
+    """Return the addresses in "a:9876;b:9876" (also with commas) or a sequence.
+
+    Raises ClientOptionIllegal that names `source`.
+    """
     if not isinstance(namesrv, str | Sequence) or not all(isinstance(one, str) for one in namesrv):
         raise ClientOptionIllegal(f"{source}: {namesrv!r} is no text and no list of texts; {_EXAMPLE}")
     parts = re.split("[;,]", namesrv) if isinstance(namesrv, str) else list(namesrv)
@@ -54,9 +57,9 @@ def _hint(address: str) -> str:
 def given_addresses(
     namesrv: str | Sequence[str] | None, environment: Mapping[str, str], *, elsewhere: bool = False
 ) -> tuple[str, ...]:
-    """The addresses of the argument, else those of the environment, else none where they come from `elsewhere`.
+    """Return the addresses of the argument, else of the environment, else none if they come from `elsewhere`.
 
-    Raises ClientOptionIllegal where there are none at all.
+    Raises ClientOptionIllegal if no source has an address.
     """
     if namesrv:
         return parse_addresses(namesrv)
@@ -70,11 +73,11 @@ def given_addresses(
 
 
 class NotANameServer(RemotingConnectError):
-    """Another server answers at the address of a name server."""
+    """Raised when a server of another kind answers at the address of a name server."""
 
 
 def check_name_server(asked: int, answered: int) -> None:
-    """Raises NotANameServer where a server does not know a request that each name server knows."""
+    """Raise NotANameServer if the server does not know a request that each name server knows."""
     if answered == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and asked in _ALL_KNOW:
         raise NotANameServer(
             "a server answers that is no name server, perhaps a broker (port 10911); write the address of the name "
@@ -83,7 +86,7 @@ def check_name_server(asked: int, answered: int) -> None:
 
 
 class NameServers:
-    """Asks the name server that answered last; where it fails, each other one once."""
+    """Asks the name server that answered last. If that fails, asks each other one once."""
 
     log = Logger()
 
@@ -96,9 +99,9 @@ class NameServers:
         timeout_seconds: float = 3.0,
         address_server: AddressServer | None = None,
     ) -> None:
-        """`first` is the address to begin with; chosen at random it spreads clients over the servers.
+        """`first` is the index of the address to begin with; a random one spreads clients over the servers.
 
-        Without addresses the address server is asked before the first question.
+        Without addresses, the address server is asked before the first question.
         """
         self.addresses = tuple(addresses)
         self._remoting = remoting
@@ -108,9 +111,10 @@ class NameServers:
         self._silent: set[str] = set()
 
     async def ask(self, request: RemotingCommand, read: Callable[[RemotingCommand], Answer]) -> Answer:
-        """What `read` makes of the answer, whatever its code; a server whose answer it cannot read (BodyError) has failed.
+        """Return what `read` makes of the answer, whatever its code.
 
-        Raises NameServerUnreachable when none of them answers, and what else `read` raises.
+        A server whose answer `read` cannot decode (BodyError) counts as failed. Raises NameServerUnreachable if no server
+        answers, and any other error of `read`.
         """
         if not self.addresses:
             await self.update()
@@ -132,13 +136,13 @@ class NameServers:
         raise NameServerUnreachable(failures)
 
     def _note(self, address: str, error: Exception) -> None:
-        """Write one line for each time that a name server ceases to answer."""
+        """Log once each time a name server stops answering."""
         if address not in self._silent:
             self._silent.add(address)
             self.log.info("name server does not answer: address={address} {error}", address=address, error=error)
 
     async def update(self) -> None:
-        """Have the addresses of the address server, if there is one. Raises NameServerUnreachable, ClientOptionIllegal."""
+        """Read the addresses from the address server, if one is set. Raises NameServerUnreachable, ClientOptionIllegal."""
         if self._address_server is None:
             return
         addresses = parse_addresses(await self._address_server.ask(), self._address_server.url)

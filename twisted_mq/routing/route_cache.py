@@ -1,4 +1,4 @@
-"""Routes of the topics a client uses, and the brokers they name. One query at a time for a topic."""
+"""Routes of the topics that a client uses, and the brokers in them. Queries a topic once at a time."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from twisted_mq.routing.name_servers import NameServers
 RouteChanged = Callable[[str, TopicRouteData], None]
 
 _DEFAULT = ""
-"""Stands for the question for the route of new topics; no topic has an empty name."""
+"""Key of the query for the route of new topics; no topic has an empty name."""
 
 
 @attrs.frozen
 class BrokerAddress:
-    """One broker process as the routes name it; id 0 is the master."""
+    """A broker process as routes name it; id 0 is the master."""
 
     broker_name: str
     broker_id: int
@@ -37,7 +37,7 @@ class BrokerAddress:
 
 
 class RouteCache:
-    """Asks the name servers and remembers. A topic that vanished keeps its last route, as in Apache's client."""
+    """Asks the name servers and remembers their answers. A topic that vanished keeps its last route, as in Apache's client."""
 
     def __init__(self, name_servers: NameServers, changed: RouteChanged) -> None:
         self._name_servers = name_servers
@@ -45,20 +45,20 @@ class RouteCache:
         self._routes: dict[str, TopicRouteData] = {}
         self._brokers: dict[str, BrokerData] = {}
         self._logical: dict[MessageQueue, str] = {}
-        """Logical queues of static topics, each with the name of the broker that has it now."""
+        """Logical queues of static topics -> the name of the broker that has the queue now."""
         self._asked: dict[str, list[defer.Deferred[TopicRouteData]]] = {}
 
     def get(self, topic: str) -> TopicRouteData | None:
-        """The route as last heard; None where it was never heard."""
+        """Return the last known route; None if it is not known."""
         return self._routes.get(topic)
 
     async def find(self, topic: str) -> TopicRouteData:
-        """The route, asked for if it is not known. Raises NoRoute."""
+        """Return the route; ask for it if it is not known. Raises NoRoute."""
         known = self._routes.get(topic)
         return known if known is not None else await self.update(topic)
 
     async def find_or_default(self, topic: str, queue_nums: int) -> TopicRouteData:
-        """As `find`; a topic that does not exist yet gets the route on which its first send creates it."""
+        """Return the route as `find`; for a topic that does not exist yet, the route on which its first send creates it."""
         try:
             return await self.find(topic)
         except TopicNotFound:
@@ -71,13 +71,13 @@ class RouteCache:
         return route
 
     def update(self, topic: str) -> defer.Deferred[TopicRouteData]:
-        """Ask now. Who asks for the same topic meanwhile gets the same answer. Fails with NoRoute."""
+        """Ask now. Callers that ask for the same topic meanwhile get the same answer. Fails with NoRoute."""
         return self._share(topic, lambda: self._query_and_remember(topic))
 
     def _share(
         self, key: str, ask: Callable[[], Coroutine[defer.Deferred[object], object, TopicRouteData]]
     ) -> defer.Deferred[TopicRouteData]:
-        """The answer to a question, which is asked once for all who want it meanwhile."""
+        """Return the answer to a question; it is asked once for all callers that wait for it."""
         waiting: defer.Deferred[TopicRouteData] = defer.Deferred()
         asked = self._asked.setdefault(key, [])
         asked.append(waiting)
@@ -86,22 +86,22 @@ class RouteCache:
         return waiting
 
     def brokers(self) -> Iterator[BrokerAddress]:
-        """Every broker process of every known route."""
+        """Iterate over every broker process of every known route."""
         for name, broker in sorted(self._brokers.items()):
             for broker_id, address in sorted(broker.broker_addrs.items()):
                 yield BrokerAddress(name, broker_id, address)
 
     def broker(self, broker_name: str) -> BrokerData | None:
-        """The addresses of a broker name; None where no route names it."""
+        """Return the addresses of a broker name; None if no route names it."""
         return self._brokers.get(broker_name)
 
     def placed(self, queue: MessageQueue) -> MessageQueue:
-        """The queue under the name of its broker: for a logical one that of whoever has it now, else as it is."""
+        """Return the queue with its broker's name: for a logical queue the broker that has it now, else the queue as it is."""
         broker_name = self._logical.get(queue) if self._logical else None
         return queue if broker_name is None else attrs.evolve(queue, broker_name=broker_name)
 
     async def locate(self, queue: MessageQueue) -> MessageQueue:
-        """As `placed`; the route is asked for where it does not say which broker has a logical queue. Raises NoRoute."""
+        """Return the queue as `placed`; ask for the route if it does not say which broker has a logical queue. Raises NoRoute."""
         placed = self.placed(queue)
         if is_logical(placed.broker_name):
             await self.update(queue.topic)
@@ -109,15 +109,15 @@ class RouteCache:
         return placed
 
     def broker_of(self, queue: MessageQueue) -> BrokerData | None:
-        """The addresses of the queue's broker; None where no route names it."""
+        """Return the addresses of the queue's broker; None if no route names it."""
         return self._brokers.get(self.placed(queue).broker_name)
 
     async def master_of(self, queue: MessageQueue) -> str:
-        """As `master`, of a queue's broker."""
+        """Return the address of the master of a queue's broker, as `master`."""
         return await self.master((await self.locate(queue)).broker_name, queue.topic)
 
     async def serving(self, queue: MessageQueue) -> str:
-        """Address of a queue's master, or of a slave while no route names a master. Raises NoRoute."""
+        """Return the address of a queue's master, or of a slave while no route names a master. Raises NoRoute."""
         broker_name, topic = (await self.locate(queue)).broker_name, queue.topic
         address = self.master_now(broker_name)
         if address is None:
@@ -131,7 +131,7 @@ class RouteCache:
         return address
 
     async def master(self, broker_name: str, topic: str) -> str:
-        """Address of a broker's master; the topic's route is asked for anew where it is not known. Raises NoRoute."""
+        """Return the address of a broker's master; ask for the topic's route if it is not known. Raises NoRoute."""
         address = self.master_now(broker_name)
         if address is None:
             await self.update(topic)
@@ -145,7 +145,7 @@ class RouteCache:
         return None if broker is None else broker.broker_addrs.get(MASTER_ID)
 
     def addresses_of(self, topic: str) -> list[str]:
-        """One address for each broker of a topic, the master where there is one."""
+        """Return an address for each broker of a topic, the master's if the route has a master."""
         route = self._routes.get(topic)
         if route is None:
             return []
@@ -156,7 +156,7 @@ class RouteCache:
         ]
 
     def forget(self, topic: str) -> None:
-        """Nobody uses the topic any more."""
+        """Drop the route of a topic that is no longer used."""
         if self._routes.pop(topic, None) is not None:
             self._collect_brokers()
 
@@ -179,7 +179,7 @@ class RouteCache:
 
     def _remember(self, topic: str, route: TopicRouteData) -> TopicRouteData:
         changed = self._routes.get(topic) != route
-        self._routes.pop(topic, None)  # the newest stands last: what it says of a broker counts
+        self._routes.pop(topic, None)  # the newest is last: its addresses of a broker take precedence
         self._routes[topic] = route
         if changed:
             self._collect_brokers()

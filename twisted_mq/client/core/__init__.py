@@ -1,1 +1,1 @@
-"""What producers and consumers share: one client of name servers and brokers."""
+"""Parts that producers and consumers share: a client of name servers and brokers."""

@@ -1,4 +1,4 @@
-"""Checks of the arguments that producers and consumers are made from: each error names the argument and what to write."""
+"""Checks of the constructor arguments of producers and consumers. Errors name the argument and say what to write."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeAlias
 from twisted_mq.routing.errors import ClientOptionIllegal
 
 Topics: TypeAlias = Mapping[str, str] | Iterable[str]
-"""Topics with an expression for each, as {"Orders": "paid || sent"}; or their names alone, for all of their messages."""
+"""Topics with an expression each, as {"Orders": "paid || sent"}; or their names alone, for all of their messages."""
 
 SUB_ALL = "*"
 
 
 def expressions(topics: Topics | None) -> dict[str, str]:
-    """Return the expression of each topic. Raises ClientOptionIllegal for what is no mapping and no names."""
+    """Return the expression of each topic. Raises ClientOptionIllegal if it is neither a mapping nor names."""
     if topics is None:
         return {}
     if isinstance(topics, str):
@@ -34,25 +34,25 @@ def expressions(topics: Topics | None) -> dict[str, str]:
 
 
 def check_class(value: object, wanted: type, name: str) -> None:
-    """Raises ClientOptionIllegal for a value of another class; None is allowed."""
+    """Raise ClientOptionIllegal for a value of another class; None is allowed."""
     if value is not None and not isinstance(value, wanted):
         raise ClientOptionIllegal(f"{name}: {_named(wanted)} is needed, got {_shown(value)}")
 
 
 def check_function(value: object, name: str, example: str) -> None:
-    """Raises ClientOptionIllegal for what cannot be called."""
+    """Raise ClientOptionIllegal for a value that cannot be called."""
     if not callable(value):
         raise ClientOptionIllegal(f"{name}: a function is needed, got {value!r}; write {example}")
 
 
 def check_most(most: object) -> None:
-    """Raises ClientOptionIllegal for a number of messages that cannot be meant."""
+    """Raise ClientOptionIllegal for an impossible number of messages."""
     if not isinstance(most, int) or most < 1:
         raise ClientOptionIllegal(f"max_messages: a number of at least 1 is needed, got {most!r}")
 
 
 def check_reactor_argument(reactor: object) -> None:
-    """Raises ClientOptionIllegal for what is no reactor, as an address in its place."""
+    """Raise ClientOptionIllegal for a value that is not a reactor, such as an address in its place."""
     if not callable(getattr(reactor, "callLater", None)):
         raise ClientOptionIllegal(
             f"reactor: Twisted's reactor is needed, got {reactor!r}; without one use twisted_mq.aio or twisted_mq.blocking"
@@ -60,7 +60,7 @@ def check_reactor_argument(reactor: object) -> None:
 
 
 def check_client_arguments(client: object, client_options: object, client_class: type, options_class: type) -> None:
-    """Raises ClientOptionIllegal for the client of another face, other options, and for both where one would be ignored."""
+    """Raise ClientOptionIllegal for a client of another API, other options, or both if one would be ignored."""
     check_class(client, client_class, "client")
     check_class(client_options, options_class, "client_options")
     if client is not None and client_options is not None:
@@ -74,7 +74,7 @@ def _named(kind: type) -> str:
 
 
 def _shown(value: object) -> str:
-    """The class of one of ours, whose text is long; other values as they are."""
+    """Return the class name for our own objects, whose repr is long; the repr of other values."""
     if isinstance(value, type):
         return f"the class {value.__name__}; write {value.__name__}(...)"
     kind = type(value)

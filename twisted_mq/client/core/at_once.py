@@ -1,4 +1,4 @@
-"""Starts coroutines that mostly end without waiting: a Deferred costs more than all else that a call of a listener takes."""
+"""Starts coroutines that mostly end without waiting. A Deferred would cost more than the rest of a listener call."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Work = Coroutine[defer.Deferred[object], object, Result]
 
 
 def start(work: Work[Result]) -> defer.Deferred[Result] | None:
-    """Run it, in contextvars of its own as Deferred.fromCoroutine does; None where it has ended, else what it will come to.
+    """Run it in its own contextvars, as Deferred.fromCoroutine does. Return None if it has ended, else a Deferred.
 
-    Raises what it raises before it waits for anything; its result is lost where it did not wait.
+    Raises what it raises before it waits for anything. Its result is lost if it did not wait.
     """
     context = contextvars.copy_context()
     try:
@@ -28,7 +28,7 @@ def start(work: Work[Result]) -> defer.Deferred[Result] | None:
 def _rest(
     work: Work[Result], waits_for: defer.Deferred[object], context: contextvars.Context
 ) -> Generator[defer.Deferred[object], object, Result]:
-    """What is left of a coroutine that waits for something, in the contextvars in which it began."""
+    """Run the rest of a coroutine that waits for something, in the contextvars in which it began."""
     try:
         while True:
             try:

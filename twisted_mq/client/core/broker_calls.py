@@ -1,4 +1,4 @@
-"""What a client asks of a broker, one method a request (Apache: MQClientAPIImpl). Knows no routes and no retries.
+"""Requests of a client to a broker, one method a request (Apache: MQClientAPIImpl). Knows no routes and no retries.
 
 Every method is a coroutine that raises RemotingError (no answer) or BrokerError (the broker refuses).
 """
@@ -58,7 +58,7 @@ from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.client import RemotingClient
 
 SUPPORTS_VERSION_2, SUBSCRIPTIONS_CHANGED = "IS_SUPPORT_HEART_BEAT_V2", "IS_SUB_CHANGE"
-"""MixAll.IS_SUPPORT_HEART_BEAT_V2, IS_SUB_CHANGE: fields of the answer to a heartbeat"""
+"""MixAll.IS_SUPPORT_HEART_BEAT_V2, IS_SUB_CHANGE: fields of the answer to a heartbeat."""
 
 
 class BrokerCalls:
@@ -69,7 +69,7 @@ class BrokerCalls:
         self._timeout_seconds = timeout_seconds
 
     async def heartbeat(self, address: str, data: HeartbeatData) -> HeartbeatAnswer:
-        """Show the members of a client."""
+        """Send a heartbeat with the members of a client."""
         answer = await self._call(address, RequestCode.HEART_BEAT, body=encode_body(data))
         fields = answer.ext_fields or {}
         return HeartbeatAnswer(fields.get(SUPPORTS_VERSION_2) == "true", fields.get(SUBSCRIPTIONS_CHANGED) == "true")
@@ -77,31 +77,31 @@ class BrokerCalls:
     async def unregister(
         self, address: str, client_id: str, *, producer_group: str | None = None, consumer_group: str | None = None
     ) -> None:
-        """Tell a broker that a member of a group stops."""
+        """Unregister a member of a group that stops."""
         header = UnregisterClientRequestHeader(
             client_id=client_id, producer_group=producer_group, consumer_group=consumer_group
         )
         await self._call(address, RequestCode.UNREGISTER_CLIENT, header)
 
     async def check_client(self, address: str, client_id: str, group: str, subscription: SubscriptionData) -> None:
-        """Raises BrokerError for a subscription that the broker cannot filter by."""
+        """Check a subscription. Raises BrokerError if the broker cannot filter by it."""
         body = CheckClientRequestBody(client_id=client_id, group=group, subscription_data=subscription)
         await self._call(address, RequestCode.CHECK_CLIENT_CONFIG, body=encode_body(body))
 
     async def recall(self, address: str, group: str, broker_name: str, topic: str, handle: str) -> str:
-        """Have a message that waits for its time not delivered; its unique key."""
+        """Recall a message that waits for its delivery time. Return its unique key."""
         header = RecallMessageRequestHeader(producer_group=group, topic=topic, recall_handle=handle, bname=broker_name)
         answer = await self._call(address, RequestCode.RECALL_MESSAGE, header)
         return decode_header(RecallMessageResponseHeader, answer).msg_id
 
     async def consumer_ids(self, address: str, group: str) -> list[str]:
-        """Client ids of a group's members. Raises BrokerError for a group the broker does not know."""
+        """Return the client ids of a group's members. Raises BrokerError for a group that the broker does not know."""
         header = GetConsumerListByGroupRequestHeader(consumer_group=group)
         answer = await self._call(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, header)
         return list(decode_body(GetConsumerListByGroupResponseBody, answer.body).consumer_id_list)
 
     async def consumer_offset(self, address: str, group: str, queue: MessageQueue) -> int | None:
-        """The offset a group has committed; None where it has none yet."""
+        """Return the offset that a group has committed; None if it has none yet."""
         header = QueryConsumerOffsetRequestHeader(consumer_group=group, **_queue_fields(queue))
         try:
             answer = await self._call(address, RequestCode.QUERY_CONSUMER_OFFSET, header)
@@ -120,21 +120,21 @@ class BrokerCalls:
         await self._remoting.invoke_one_way(address, request)
 
     async def max_offset(self, address: str, queue: MessageQueue) -> int:
-        """The offset that the queue's next message will have."""
+        """Return the offset that the queue's next message will have."""
         answer = await self._call(
             address, RequestCode.GET_MAX_OFFSET, GetMaxOffsetRequestHeader(**_queue_fields(queue))
         )
         return decode_header(GetMaxOffsetResponseHeader, answer).offset
 
     async def min_offset(self, address: str, queue: MessageQueue) -> int:
-        """The offset of the queue's first message that is still kept."""
+        """Return the offset of the queue's first message that is still kept."""
         answer = await self._call(
             address, RequestCode.GET_MIN_OFFSET, GetMinOffsetRequestHeader(**_queue_fields(queue))
         )
         return decode_header(GetMinOffsetResponseHeader, answer).offset
 
     async def search_offset(self, address: str, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the first message stored at that time or later."""
+        """Return the offset of the first message stored at that time or later."""
         header = SearchOffsetRequestHeader(timestamp=timestamp_ms, **_queue_fields(queue))
         answer = await self._call(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
         return decode_header(SearchOffsetResponseHeader, answer).offset
@@ -142,7 +142,7 @@ class BrokerCalls:
     async def send_back(
         self, address: str, group: str, queue: MessageQueue, message: MessageExt, *, delay_level: int, max_tries: int
     ) -> None:
-        """Have the broker deliver a message again later, or put it among the dead ones after `max_tries`."""
+        """Have the broker deliver a message again later, or make it a dead letter after `max_tries`."""
         header = ConsumerSendMsgBackRequestHeader(
             offset=message.physical_offset,
             group=group,
@@ -157,37 +157,37 @@ class BrokerCalls:
     async def lock_queues(
         self, address: str, group: str, client_id: str, queues: Sequence[MessageQueue]
     ) -> set[MessageQueue]:
-        """Those of the queues that are the client's alone from now on."""
+        """Lock queues for the client. Return the queues that it holds alone from now on."""
         body = LockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
         answer = await self._call(address, RequestCode.LOCK_BATCH_MQ, body=encode_body(body))
         return set(decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
 
     async def unlock_queues(self, address: str, group: str, client_id: str, queues: Sequence[MessageQueue]) -> None:
-        """Let others have the queues."""
+        """Unlock queues, so that other clients can lock them."""
         body = UnlockBatchRequestBody(consumer_group=group, client_id=client_id, mq_set=list(queues))
         await self._call(address, RequestCode.UNLOCK_BATCH_MQ, body=encode_body(body))
 
     async def broker_config(self, address: str) -> dict[str, str]:
-        """The settings of a broker by key, as it shows them to administrators."""
+        """Return the settings of a broker by key, as it shows them to administrators."""
         answer = await self._call(address, RequestCode.GET_BROKER_CONFIG)
         return {entry.key: entry.value for entry in parse_properties(answer.body)}
 
     async def query_assignment(
         self, address: str, topic: str, group: str, client_id: str, strategy: str
     ) -> list[MessageQueueAssignment] | None:
-        """The queues that the broker gives a member; None where it has nothing to say."""
+        """Return the queues that the broker assigns to a member; None if it assigns nothing."""
         body = QueryAssignmentRequestBody(topic, group, client_id, strategy, "CLUSTERING")
         answer = await self._call(address, RequestCode.QUERY_ASSIGNMENT, body=encode_body(body))
         return decode_body(QueryAssignmentResponseBody, answer.body).message_queue_assignments
 
     async def pop(self, address: str, header: PopMessageRequestHeader, timeout_seconds: float) -> PopResult:
-        """Messages that are ours for a while, at once or when some arrive within the header's poll time."""
+        """Pop messages, which are invisible to others for a while. Waits for messages within the header's poll time."""
         request = RemotingCommand.request(RequestCode.POP_MESSAGE, encode_header(header))
         answer = await self._remoting.invoke(address, request, timeout_seconds)
         return pop_result(answer, header.topic, header.bname or "")
 
     async def acknowledge(self, address: str, group: str, topic: str, receipt: Receipt) -> None:
-        """A popped message was consumed."""
+        """Acknowledge a popped message: it was consumed."""
         header = AckMessageRequestHeader(
             consumer_group=group,
             topic=topic,
@@ -201,7 +201,7 @@ class BrokerCalls:
     async def change_invisible_time(
         self, address: str, group: str, topic: str, receipt: Receipt, invisible_ms: int
     ) -> None:
-        """Have a popped message come again after that time."""
+        """Change when a popped message becomes visible again."""
         header = ChangeInvisibleTimeRequestHeader(
             consumer_group=group,
             topic=topic,
@@ -216,7 +216,7 @@ class BrokerCalls:
     async def pull(
         self, address: str, header: PullMessageRequestHeader, timeout_seconds: float, *, lite: bool = False
     ) -> PullResult:
-        """Messages, at once or when some arrive within the header's suspend time."""
+        """Pull messages. Waits for messages within the header's suspend time."""
         code = RequestCode.LITE_PULL_MESSAGE if lite else RequestCode.PULL_MESSAGE
         request = RemotingCommand.request(code, encode_header(header))
         return pull_result(await self._remoting.invoke(address, request, timeout_seconds))
@@ -239,7 +239,7 @@ class BrokerCalls:
 
 @attrs.frozen
 class HeartbeatAnswer:
-    """What a broker says of heartbeats of version 2."""
+    """A broker's answer to a heartbeat, as far as heartbeats of version 2 need it."""
 
     knows_version_2: bool
     subscriptions_changed: bool

@@ -1,4 +1,4 @@
-"""Who a client is on the wire: `ip@pid#nanoseconds`, and `@unit` where it has one (Apache: ClientConfig.buildMQClientId)."""
+"""The client id on the wire: `ip@pid#nanoseconds`, with `@unit` if a unit is set (Apache: ClientConfig.buildMQClientId)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _made = itertools.count()
 
 
 def local_ip() -> str:
-    """The address of the interface that leads out; 127.0.0.1 on a machine without a network. Sends nothing."""
+    """Return the address of the default interface; 127.0.0.1 on a machine without a network. Sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
@@ -21,7 +21,7 @@ def local_ip() -> str:
 
 
 def unique_instance_name() -> str:
-    """A name no other client has, in this process or on this machine."""
+    """Return a name that no other client has, in this process or on this machine."""
     return f"{os.getpid()}#{time.monotonic_ns() + next(_made)}"
 
 

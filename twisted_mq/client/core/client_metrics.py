@@ -1,4 +1,4 @@
-"""Counters that every producer and consumer keeps, for programs to read at any time; they only grow, but for `in_flight`."""
+"""Counters of producers and consumers, which programs can read at any time. Only `in_flight` ever falls."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import attrs
 
 @attrs.define(eq=False)
 class ProducerMetrics:
-    """Of one producer. A batch is one send."""
+    """Counters of one producer. A batch is one send."""
 
     sent: int = 0
-    """Sends that a broker took, whatever it promised of disk and replicas."""
+    """Sends that a broker accepted, whatever its answer says about disk and replicas."""
     failed: int = 0
     """Sends that failed: refused, or without an answer after all attempts."""
     retries: int = 0
@@ -21,10 +21,10 @@ class ProducerMetrics:
 
 @attrs.define(eq=False)
 class ConsumerMetrics:
-    """Of one consumer, in messages. What is polled from a pull consumer counts as consumed."""
+    """Counters of one consumer, in messages. Messages polled from a pull consumer count as consumed."""
 
     consumed: int = 0
     failed: int = 0
-    """Of listener calls that refused, raised, or took too long."""
+    """Messages of listener calls that refused, raised, or took too long."""
     in_flight: int = 0
-    """Of listener calls that have not answered."""
+    """Messages of listener calls that have not answered."""

@@ -1,4 +1,4 @@
-"""What servers ask of a client: notices of the group, and an administrator's wishes (Apache: ClientRemotingProcessor)."""
+"""Handles requests from servers: group notices and administrators' requests (Apache: ClientRemotingProcessor)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from twisted_mq.remoting.channel import Answer, Channel, Processor
 
 
 class ClientProcessor:
-    """Finds the member that a request is for among those of one client."""
+    """Finds the member of this client that a request is for."""
 
     log = Logger()
 
@@ -40,7 +40,7 @@ class ClientProcessor:
         self._requests = requests
 
     def table(self) -> dict[int, Processor]:
-        """Request code to processor."""
+        """Return the processor of each request code."""
         return {
             RequestCode.CHECK_TRANSACTION_STATE: self.check_transaction_state,
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self.notify_consumer_ids_changed,
@@ -57,7 +57,7 @@ class ClientProcessor:
             consumer.members_changed()
 
     def check_transaction_state(self, channel: Channel, request: RemotingCommand) -> Answer:
-        """The group's producer answers with a request of its own, on the same connection."""
+        """Have the group's producer answer with a request of its own, on the same connection."""
         header = decode_header(CheckTransactionStateRequestHeader, request)
         message = decode_message(request.body)
         producer = self._producers.get(message.properties.get(PROPERTY_PRODUCER_GROUP, ""))
@@ -103,7 +103,7 @@ class ClientProcessor:
         return defer.Deferred.fromCoroutine(consume())
 
     def push_reply(self, channel: Channel, request: RemotingCommand) -> Answer:
-        """A reply to one of this client's requests; also taken where nobody waits for it any more."""
+        """Accept a reply to one of this client's requests, even if the request has ended."""
         self._requests.arrived(pushed_reply(request, self._requests.wall_ms()))
         return request.answer()
 

@@ -1,4 +1,4 @@
-"""What a consumer did in each topic over the last minute and hour (Apache: ConsumerStatsManager, StatsItem)."""
+"""Rates of a consumer in each topic over the last minute and hour (Apache: ConsumerStatsManager, StatsItem)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import attrs
 from twisted_mq.protocol.bodies import ConsumeStatus
 
 MINUTE, HOUR = (10.0, 6), (600.0, 6)
-"""How far apart samples are, in seconds, and how many are kept."""
+"""Seconds between samples, and how many samples are kept."""
 
 
 @attrs.define
 class TopicCounts:
-    """Totals, which only grow. A pull counts where it found messages, a call of the listener when it was answered."""
+    """Totals, which only grow. A pull counts if it found messages, a listener call when it was answered."""
 
     pulls: int = 0
     pulled: int = 0
@@ -29,19 +29,19 @@ _NONE = TopicCounts()
 
 
 class Samples:
-    """Copies of all counts, the oldest of which is where a window begins."""
+    """Copies of all counts; a window begins at the oldest one."""
 
     def __init__(self, seconds: float, count: int) -> None:
         self._seconds = seconds
         self._taken: collections.deque[tuple[float, dict[str, TopicCounts]]] = collections.deque(maxlen=count)
 
     def take(self, now_seconds: float, counts: dict[str, TopicCounts]) -> None:
-        """If it is time."""
+        """Take a sample if it is due."""
         if not self._taken or now_seconds - self._taken[-1][0] >= self._seconds:
             self._taken.append((now_seconds, {topic: attrs.evolve(one) for topic, one in counts.items()}))
 
     def begin(self, topic: str, now_seconds: float) -> tuple[float, TopicCounts]:
-        """How many seconds ago the window began, and what had been counted by then."""
+        """Return how many seconds ago the window began, and the counts at that time."""
         if not self._taken:
             return 0.0, _NONE
         then, counts = self._taken[0]
@@ -49,21 +49,21 @@ class Samples:
 
 
 class ConsumeRates:
-    """Of one consumer. `sample` is called every few seconds while it runs."""
+    """Rates of one consumer. `sample` is called every few seconds while it runs."""
 
     def __init__(self) -> None:
         self.counts: collections.defaultdict[str, TopicCounts] = collections.defaultdict(TopicCounts)
         self._minute, self._hour = Samples(*MINUTE), Samples(*HOUR)
 
     def found(self, topic: str, count: int, seconds: float) -> None:
-        """A pull found messages."""
+        """Count a pull that found messages."""
         counts = self.counts[topic]
         counts.pulls += 1
         counts.pulled += count
         counts.pull_seconds += seconds
 
     def called(self, topic: str, consumed: int, failed: int, seconds: float) -> None:
-        """A listener answered for so many messages."""
+        """Count a listener call with this many messages."""
         counts = self.counts[topic]
         counts.calls += 1
         counts.consumed += consumed
@@ -71,12 +71,15 @@ class ConsumeRates:
         counts.call_seconds += seconds
 
     def sample(self, now_seconds: float) -> None:
-        """Note how far the counts are."""
+        """Take the samples that are due."""
         self._minute.take(now_seconds, self.counts)
         self._hour.take(now_seconds, self.counts)
 
     def status(self, topic: str, now_seconds: float) -> ConsumeStatus:
-        """Rates of the last minute, a second; times in ms, that of calls over the last hour where the minute had none."""
+        """Return rates per second over the last minute, and times in ms.
+
+        The time of a call is over the last hour if the minute had no calls.
+        """
         counts = self.counts.get(topic, _NONE)
         seconds, before = self._minute.begin(topic, now_seconds)
         _, hour_before = self._hour.begin(topic, now_seconds)

@@ -1,7 +1,7 @@
-"""What can go wrong for a user of the client, each with the next step in its text.
+"""Errors that users of the client can get; each text says what to do next.
 
-All are RocketMQErrors. What a broker refuses is `twisted_mq.protocol.errors.BrokerError`, with the code and the remark as
-they came; a lost connection or a missing answer is a `twisted_mq.remoting.errors.RemotingError`. Everything else is a
+All are RocketMQErrors. A broker's refusal is `twisted_mq.protocol.errors.BrokerError`, with the code and remark of the
+answer. A lost connection or a missing answer is a `twisted_mq.remoting.errors.RemotingError`. Everything else is a
 ClientError.
 """
 
@@ -50,24 +50,24 @@ __all__ = [
 ]
 
 EXPECTED_ERRORS = (ClientError, RemotingError, ProtocolError)
-"""What a peer or the network can do to work in the background: logged in one line, and tried again where that helps."""
+"""Errors of background work caused by a peer or the network: logged in one line, and retried if that helps."""
 
 
 UNREACHED = (RemotingConnectError, RemotingSendError, BrokerGone, NameServerUnreachable)
-"""A server is away. Its outage has a log line of its own, see outages.py."""
+"""Errors that mean that a server is away. Its outage has a log line of its own, see outages.py."""
 
 
 def level_of(error: Exception) -> Any:
-    """Return the level of a log line about work in the background that failed and is tried again."""
+    """Return the log level for failed background work that is retried."""
     return LogLevel.debug if isinstance(error, UNREACHED) else LogLevel.warn
 
 
 class ClientStateError(ClientError):
-    """Used before start, after stop, or started twice; or two members of one group in one client."""
+    """Raised when used before start, after stop, or started twice; or for two members of one group in one client."""
 
 
 class ForkedProcess(ClientStateError):
-    """The process was forked after the client was made: sockets and timers belong to the parent."""
+    """Raised when the process was forked after the client was made: sockets and timers belong to the parent."""
 
     def __init__(self, made_in: int, used_in: int) -> None:
         super().__init__(
@@ -79,11 +79,11 @@ class ForkedProcess(ClientStateError):
 
 
 class MessageIllegal(ClientError):
-    """A message that no broker would take: nothing was sent."""
+    """Raised for a message that no broker would accept: nothing was sent."""
 
 
 class RequestTimeout(ClientError):
-    """A request was sent and nobody replied in time."""
+    """Raised when a request was sent, but no reply came in time."""
 
     def __init__(self, topic: str, correlation_id: str, seconds: float) -> None:
         super().__init__(
@@ -94,7 +94,7 @@ class RequestTimeout(ClientError):
 
 
 class SendFailed(ClientError):
-    """Every attempt failed; `__cause__` is the error of the last one."""
+    """Raised when every attempt failed; `__cause__` is the error of the last one."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class SendFailed(ClientError):
 
 
 class SendRefused(BrokerError):
-    """A broker refuses the message, and no other broker would take it: nothing was stored."""
+    """Raised when a broker refuses the message, and no other broker would accept it: nothing was stored."""
 
     def __init__(self, topic: str, broker: str, error: BrokerError, name_servers: Sequence[str]) -> None:
         super().__init__(error.response_code, error.remark, error.ext_fields)

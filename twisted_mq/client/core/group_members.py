@@ -1,4 +1,4 @@
-"""What a shared client needs of the producers and consumers that use it."""
+"""Interfaces of the producers and consumers that share a client."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Member(Protocol):
     def group(self) -> str: ...
 
     def topics(self) -> Iterable[str]:
-        """Whose routes are kept up to date for it."""
+        """Return the topics whose routes the client keeps up to date for it."""
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """A route is new or other than before."""
+        """Handle a route that is new or has changed."""
 
 
 @runtime_checkable
@@ -37,29 +37,29 @@ class TransactionMember(Member, Protocol):
     async def check_transaction(
         self, header: CheckTransactionStateRequestHeader, message: MessageExt
     ) -> RemotingCommand:
-        """The request that tells the broker what became of a message."""
+        """Return the request that informs the broker of the transaction's state."""
 
 
 class ConsumerMember(Member, Protocol):
-    """A consumer also shows itself to brokers and is asked by them."""
+    """A consumer, which also sends heartbeats to brokers and answers their requests."""
 
     def consumer_data(self) -> ConsumerData:
-        """What heartbeats say of it."""
+        """Return its part of a heartbeat."""
 
     def members_changed(self) -> None:
-        """A broker says that the group has other members now."""
+        """Handle a broker's notice that the group's members have changed."""
 
     async def persist_offsets(self) -> None:
-        """Bring the consumed offsets to their store."""
+        """Write the consumed offsets to their store."""
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Go on from these offsets (an administrator wishes so)."""
+        """Continue from these offsets (requested by an administrator)."""
 
     def consumed_offsets(self, topic: str) -> dict[MessageQueue, int]:
-        """Where it stands in each of its queues."""
+        """Return its position in each of its queues."""
 
     def running_info(self) -> ConsumerRunningInfo:
-        """What an administrator is shown of it."""
+        """Return its status for an administrator."""
 
     async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
-        """Hand one message to the listener now, whoever has its queue."""
+        """Call the listener with one message now, whichever consumer has its queue."""

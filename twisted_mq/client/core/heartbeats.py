@@ -1,4 +1,4 @@
-"""Shows the members of a client to brokers, and takes leave of them for members that end."""
+"""Sends heartbeats for the members of a client, and unregisters members that end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
 
 
 class Heartbeats:
-    """Heartbeats of one client while it is open. The members are its tables by group, which change."""
+    """Heartbeats of one client while it is open. Its members are in tables by group, which change."""
 
     log = Logger()
 
@@ -32,7 +32,7 @@ class Heartbeats:
         *,
         version_2: bool = False,
     ) -> None:
-        """With `version_2` a broker that knows it is shown subscriptions only when they are new to it."""
+        """With `version_2`, brokers that support it get subscriptions only if these are new to them."""
         self._client_id = client_id
         self._calls = calls
         self._routes = routes
@@ -44,9 +44,9 @@ class Heartbeats:
         self._shown: dict[str, int] = {}  # address to the fingerprint that its broker knows
 
     async def send(self, *, anew: bool = False) -> None:
-        """Show all members to all known brokers; producers alone only to the masters.
+        """Send all members to all known brokers. Producers without consumers go only to the masters.
 
-        `anew` for subscriptions of a new version: brokers that know them by fingerprint are shown them again.
+        Set `anew` for subscriptions of a new version: brokers that know them by fingerprint get them again.
         """
         if anew:
             self._shown.clear()
@@ -57,7 +57,7 @@ class Heartbeats:
         await together(self.send_to(broker) for broker in brokers)
 
     async def send_to(self, broker: BrokerAddress) -> bool:
-        """Show all members to one broker; a failure is logged. Returns whether the broker took it."""
+        """Send all members to one broker; log a failure. Return whether the broker accepted it."""
         data = HeartbeatData(
             client_id=self._client_id,
             producer_data_set=[ProducerData(group_name=group) for group in sorted(self._producers)],
@@ -76,7 +76,7 @@ class Heartbeats:
             return False
 
     async def _send_version_2(self, address: str, data: HeartbeatData) -> None:
-        """Without subscriptions where the broker has the same ones (MQClientInstance.sendHeartbeatToBrokerV2)."""
+        """Leave out subscriptions that the broker already has (MQClientInstance.sendHeartbeatToBrokerV2)."""
         shown = fingerprint(data)
         known = self._shown.pop(address, None) == shown
         answer = await self._calls.heartbeat(address, marked(data, shown, without_sub=known))
@@ -84,7 +84,7 @@ class Heartbeats:
             self._shown[address] = shown
 
     async def unregister(self, *, producer_group: str | None = None, consumer_group: str | None = None) -> None:
-        """Tell all known brokers that a group has no member here any more; a failure is logged."""
+        """Unregister a group's member here from all known brokers; log a failure."""
         await together(
             self._unregister_from(broker, producer_group, consumer_group) for broker in self._routes.brokers()
         )
@@ -100,11 +100,11 @@ class Heartbeats:
             self.log.info("not unregistered: broker={broker} {error}", broker=broker.broker_name, error=error)
 
     def are_due(self) -> bool:
-        """Whether the routes name a broker that was sent none yet."""
+        """Return whether the routes name a broker that has not had a heartbeat yet."""
         return bool({one.address for one in self._routes.brokers()} - self._greeted)
 
     def connected(self, address: str) -> list[BrokerAddress]:
-        """Note a new connection; returns the brokers that forgot us with the one they had before."""
+        """Note a new connection. Return the brokers that forgot this client when their previous connection ended."""
         self._shown.pop(address, None)
         if address not in self._was_connected:
             self._was_connected.add(address)
@@ -113,7 +113,7 @@ class Heartbeats:
 
 
 def fingerprint(data: HeartbeatData) -> int:
-    """Stands for the groups and subscriptions, whatever their versions and the client; never 0."""
+    """Return a number for the groups and subscriptions, regardless of their versions and the client; never 0."""
     consumers = [
         attrs.evolve(
             one, subscription_data_set=[attrs.evolve(each, sub_version=0) for each in one.subscription_data_set]
@@ -124,7 +124,7 @@ def fingerprint(data: HeartbeatData) -> int:
 
 
 def marked(data: HeartbeatData, shown: int, *, without_sub: bool) -> HeartbeatData:
-    """The heartbeat with its fingerprint, and without the subscriptions where the broker has them."""
+    """Return the heartbeat with its fingerprint, without the subscriptions if the broker has them."""
     if not without_sub:
         return attrs.evolve(data, heartbeat_fingerprint=shown)
     bare = [attrs.evolve(one, subscription_data_set=[]) for one in data.consumer_data_set]

@@ -1,4 +1,4 @@
-"""Clients whose reactor does not run: nothing they are asked to do would ever happen, so they say it."""
+"""Detects clients whose reactor does not run: nothing they are asked to do would happen, so they log it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _idle: set[interfaces.IReactorTime] = set()
 
 
 def check_reactor(reactor: interfaces.IReactorTime) -> None:
-    """Raises ClientStateError in a thread that runs another event loop; else, where it never runs, that is logged at the end."""
+    """Raise ClientStateError in a thread that runs another event loop. A reactor that never runs is logged at exit."""
     if getattr(reactor, "running", True) or reactor in _idle:
         return
     if _in_asyncio():

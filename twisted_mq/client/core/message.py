@@ -1,4 +1,4 @@
-"""The message a user makes: protocol's Message with tags and keys as arguments."""
+"""The message that users make: protocol's Message with tags and keys as arguments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from twisted_mq.protocol.text.properties import (
 class Message(protocol_message.Message):
     """A message to send: `Message(topic="T", body=b"..", tags="A", keys="k", properties={"color": "red"})`.
 
-    `keys` is one key or several. Sending does not change the message; sent twice it is two messages, each with its
-    own unique key, unless the UNIQ_KEY property was set by hand. It is delivered later by one of the broker's delay
-    levels, after so many seconds (0.9, or a timedelta), or at a time (a datetime, or float seconds since 1970): then its
-    SendResult has a handle to recall it. A time that can't be meant raises ClientOptionIllegal.
+    `keys` is one key or several. Sending does not change the message. Sent twice, it is two messages, each with its own unique
+    key, unless the UNIQ_KEY property was set by hand.
+
+    For a later delivery, give one of the broker's delay levels, a delay in seconds (0.9, or a timedelta), or a time (a
+    datetime, or float seconds since 1970). With a delay in seconds or a time, the SendResult has a handle to recall the
+    message. A time out of range raises ClientOptionIllegal.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
-"""What producers and consumers of one client share: connections, routes, heartbeats (Apache: MQClientInstance).
+"""The connections, routes and heartbeats that producers and consumers of a client share (Apache: MQClientInstance).
 
-It lives while members use it: the first to join starts its timers and connections, the last to leave ends them. Made
-before a fork and used after it, it raises ForkedProcess.
+A client is open while it has members: the first to join starts its timers and connections, the last to leave ends them.
+A client that was made before a fork and is used after it raises ForkedProcess.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ EndT = TypeVar("EndT")
 
 
 class MQClient:
-    """One client of a cluster. Give it to several producers and consumers to share its connections."""
+    """A client of a cluster. Give it to several producers and consumers to share its connections."""
 
     log = Logger()
 
@@ -72,9 +72,9 @@ class MQClient:
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Without `namesrv` the environment's NAMESRV_ADDR counts, else the options' address server.
+        """Without `namesrv`, use the environment's NAMESRV_ADDR, else the options' address server.
 
-        Raises ClientOptionIllegal for a bad address, and where there is none.
+        Raises ClientOptionIllegal for a bad address, or if no source has an address.
         """
         check_reactor_argument(reactor)
         check_class(options, ClientOptions, "options")
@@ -135,7 +135,7 @@ class MQClient:
         return AddressServer(url, http_get(self.reactor, options.api_timeout_seconds))
 
     def _encrypted(self) -> Connect | None:
-        """Raises ClientOptionIllegal for certificates that cannot be read, MissingExtra."""
+        """Return a connect that encrypts, if set. Raises ClientOptionIllegal for unreadable certificates, MissingExtra."""
         settings = self.options.tls
         if settings is None:
             return self._connect
@@ -146,19 +146,19 @@ class MQClient:
             raise ClientOptionIllegal(str(error)) from error
 
     def now_ms(self) -> int:
-        """Return what timers follow, in ms."""
+        """Return the monotonic time that timers follow, in ms."""
         return int(self.reactor.seconds() * 1000)
 
     def unique_key(self) -> str:
-        """A new unique key for a message."""
+        """Return a new unique key for a message."""
         return self._unique_keys.make()
 
     def postpone(self, seconds: float) -> None:
-        """No answer could be read for so long: what waits for one shall not be given up for that."""
+        """Extend the timeouts of pending requests: no answer could be read for this long."""
         self.remoting.postpone(seconds)
 
     def check_process(self) -> None:
-        """Raises ForkedProcess in a child of the process that made this client."""
+        """Raise ForkedProcess in a child of the process that made this client."""
         pid = self._get_pid()
         if pid != self._pid:
             raise ForkedProcess(self._pid, pid)
@@ -166,16 +166,16 @@ class MQClient:
     # members
 
     async def join_producer(self, member: Member, require: Require | None = None) -> None:
-        """A producer begins. Raises ClientStateError where its group has one here already, and what `require` misses."""
+        """Add a producer. Raises ClientStateError if its group already has one here, and errors of what `require` checks."""
         check_reactor(self.reactor)
         await self._unless_failed(require_reached(self, member.group, require))
         self._join(self._producers, member, "producer")
-        self._run(self.heartbeat).addErrback(self._report)  # the brokers known so far can ask and answer it from now on
+        self._run(self.heartbeat).addErrback(self._report)  # known brokers can send it requests from now on
 
     async def join_consumer(self, member: ConsumerMember, require: Require | None = None) -> None:
-        """A consumer begins: its topics' routes are fetched and its group is told to the brokers.
+        """Add a consumer: fetch the routes of its topics and send a heartbeat with its group.
 
-        Raises BrokerError where a broker cannot filter as a subscription asks, and what `require` misses.
+        Raises BrokerError if a broker cannot filter by a subscription, and errors of what `require` checks.
         """
         check_reactor(self.reactor)
         self.check_process()
@@ -186,7 +186,7 @@ class MQClient:
         await self.heartbeat()
 
     async def _unless_failed(self, asking: Coroutine[defer.Deferred[object], object, object]) -> None:
-        """Ask before a member joins. A failure leaves no connection open."""
+        """Run a check before a member joins. A failure leaves no connection open."""
         try:
             await asking
         except BaseException:
@@ -194,9 +194,10 @@ class MQClient:
             raise
 
     async def _check_filters(self, member: ConsumerMember) -> None:
-        """Ask one broker of each topic about its expression (Apache: checkClientInBroker).
+        """Check the expression of each topic with one of its brokers (Apache: checkClientInBroker).
 
-        No heartbeat has shown the member by then: Apache's broker may count it after it went, and give it queues.
+        No heartbeat has named the member by then: Apache's broker could still count it after it left, and give it
+        queues.
         """
         for subscription in member.consumer_data().subscription_data_set:
             if is_tag_type(subscription.expression_type):
@@ -209,14 +210,14 @@ class MQClient:
                     self.log.warn("filter not checked: topic={topic} {error}", topic=subscription.topic, error=error)
 
     async def leave_producer(self, member: Member) -> None:
-        """A producer ends; the brokers are told. Harmless for one that is not here."""
+        """Remove a producer and unregister it from the brokers. Do nothing for a producer that is not here."""
         if self._producers.get(member.group) is member:
             del self._producers[member.group]
             await self._heartbeats.unregister(producer_group=member.group)
             await self._close_if_unused()
 
     async def leave_consumer(self, member: ConsumerMember) -> None:
-        """A consumer ends; the brokers tell the rest of its group. Harmless for one that is not here."""
+        """Remove a consumer; the brokers notify the rest of its group. Do nothing for a consumer that is not here."""
         if self._consumers.get(member.group) is member:
             del self._consumers[member.group]
             await self._heartbeats.unregister(consumer_group=member.group)
@@ -245,7 +246,7 @@ class MQClient:
             self._timers.append(PeriodicJob(name, self.reactor, seconds, functools.partial(self._run, work)))
 
     def _run(self, work: Callable[[], Coroutine[defer.Deferred[object], object, object]]) -> defer.Deferred[object]:
-        """Start work that the client's end cancels; then it fires all the same. Fails with what it raises unexpectedly."""
+        """Start work that is cancelled when the client closes; its Deferred then still fires. Fails with unexpected errors."""
         running = defer.Deferred.fromCoroutine(work())
         self._running[running] = None
         running.addBoth(self._ended, running)
@@ -275,14 +276,14 @@ class MQClient:
     # periodic work
 
     async def update_name_servers(self) -> None:
-        """Ask the address server, if there is one; a failure is logged and leaves what is known."""
+        """Ask the address server, if one is set. A failure is logged and keeps the known addresses."""
         try:
             await self.name_servers.update()
         except EXPECTED_ERRORS as error:
             self.log.warn("name servers not updated: {error}", error=error)
 
     async def update_routes(self) -> None:
-        """Fetch the routes of all members' topics anew; a failure is logged and leaves what is known."""
+        """Fetch the routes of all members' topics again. A failure is logged and keeps the known routes."""
         topics = {topic for member in self._members() for topic in member.topics()}
         await together(self._update_route(topic) for topic in sorted(topics))
 
@@ -290,7 +291,7 @@ class MQClient:
         self._run(self._look_for_servers).addErrback(self._report)
 
     async def _look_for_servers(self) -> None:
-        """Ask for routes, then show the members to the brokers that were away: whoever takes that is back."""
+        """Ask for routes, then send heartbeats to the brokers that were away: a broker that accepts one is back."""
         await self.update_routes()
         for broker in [one for one in self.routes.brokers() if self.outages.is_on(one.address)]:
             if await self._heartbeats.send_to(broker) and self.outages.end(broker.address):
@@ -310,18 +311,18 @@ class MQClient:
             self.log.warn("route not updated: topic={topic} {error}", topic=topic, error=error)
 
     async def heartbeat(self, *, anew: bool = False) -> None:
-        """Show all members to all known brokers; producers alone only to the masters. `anew`: subscriptions are new."""
+        """Send all members to all known brokers; producers alone only to the masters. `anew`: subscriptions are new."""
         await self._heartbeats.send(anew=anew)
 
     async def persist_offsets(self) -> None:
-        """Have all consumers bring their offsets to their stores."""
+        """Have all consumers write their offsets to their stores."""
         await together(member.persist_offsets() for member in list(self._consumers.values()))
 
     def _members(self) -> list[Member]:
         return [*self._producers.values(), *self._consumers.values()]
 
     def _connected(self, address: str) -> None:
-        """A broker forgot us with the connection that was lost: the new one begins with a heartbeat."""
+        """Begin a new connection with a heartbeat: the broker forgot this client when the previous connection was lost."""
         if self.outages.is_on(address):
             self._look()
         for broker in self._heartbeats.connected(address):
@@ -332,6 +333,6 @@ class MQClient:
         if self._timers:
             self.outages.routes_changed(self.routes.brokers())
         if self._timers and self._heartbeats.are_due():
-            self._run(self.heartbeat)  # before anything else is asked of a new broker
+            self._run(self.heartbeat)  # before any other request to a new broker
         for member in self._members():
             member.route_changed(topic, route)

@@ -1,4 +1,4 @@
-"""Checks of the names that a user gives, before anything leaves (Apache: Validators)."""
+"""Checks the names that a user gives, before anything is sent (Apache: Validators)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from twisted_mq.protocol.names.validation import group_fault, topic_fault
 
 
 def check_group(group: str) -> None:
-    """Raises ClientOptionIllegal for a name that no broker takes."""
+    """Raise ClientOptionIllegal for a name that no broker accepts."""
     if not isinstance(group, str):
         raise ClientOptionIllegal(f'group: a text is needed, got {group!r}; write group="orders"')
     fault = group_fault(group)
@@ -16,7 +16,7 @@ def check_group(group: str) -> None:
 
 
 def check_topic(topic: str) -> None:
-    """Raises ClientOptionIllegal for a name that no broker takes."""
+    """Raise ClientOptionIllegal for a name that no broker accepts."""
     if not isinstance(topic, str):
         raise ClientOptionIllegal(f'topic: a text is needed, got {topic!r}; write "Orders"')
     fault = topic_fault(topic)

@@ -1,4 +1,4 @@
-"""Numbers of options that cannot work are refused when the options are made, in the options' own names."""
+"""Validators that refuse impossible option values when the options are made. Errors name the option."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Check: TypeAlias = "Callable[[Any, attrs.Attribute[Any], Any], None]"
 
 
 def moment(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
-    """A moment that can be meant. Raises ClientOptionIllegal."""
+    """Require a valid moment. Raises ClientOptionIllegal."""
     moment_ms(value, f"{type(options).__name__}.{option.name}")
 
 
 def kind(*wanted: type) -> Check:
-    """A value of one of these classes. The check raises ClientOptionIllegal."""
+    """Return a check that requires a value of one of these classes. The check raises ClientOptionIllegal."""
     named = " or ".join("None" if one is type(None) else one.__name__ for one in wanted)
 
     def check(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
@@ -35,13 +35,13 @@ def kind(*wanted: type) -> Check:
 
 
 def function(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
-    """A function. Raises ClientOptionIllegal."""
+    """Require a function. Raises ClientOptionIllegal."""
     if not callable(value):
         raise ClientOptionIllegal(f"{type(options).__name__}.{option.name}: a function is needed, got {value!r}")
 
 
 def hooks(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
-    """A list or tuple. Raises ClientOptionIllegal, as for a hook that is not in one."""
+    """Require a list or tuple. Raises ClientOptionIllegal, also for a hook that is not in a list."""
     if not isinstance(value, list | tuple):
         raise ClientOptionIllegal(
             f"{type(options).__name__}.{option.name}: a list or tuple is needed, got {value!r}; write [hook]"
@@ -49,14 +49,14 @@ def hooks(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
 
 
 def _members(wanted: type) -> str:
-    """Return the members to write where the option is one of an enum."""
+    """Return the members of the option's enum, to show what to write."""
     if not issubclass(wanted, enum.Enum):
         return ""
     return f"; write {' or '.join(map(str, wanted))}"
 
 
 def number(least: float, most: float = math.inf) -> Check:
-    """From `least` to `most`, both included. The check raises ClientOptionIllegal."""
+    """Return a check that requires a number from `least` to `most`, both included. The check raises ClientOptionIllegal."""
     wanted = f"a number from {least:g} to {most:g}" if most != math.inf else f"a number of at least {least:g}"
 
     def check(options: Any, option: attrs.Attribute[Any], value: Any) -> None:

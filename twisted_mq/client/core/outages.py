@@ -1,6 +1,7 @@
-"""The servers that a client cannot reach, and since when: a log line when an outage begins, and one when it is over.
+"""The servers that a client cannot reach, and since when. Logs the beginning and the end of an outage.
 
-During an outage the client looks for the server more often than its timers do, so that it finds it soon after its return.
+During an outage the client looks for the server more often than its timers do, so that it finds it soon after its
+return.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from twisted_mq.routing.route_cache import BrokerAddress
 
 SOONEST_SECONDS = 0.5
 PART = 60.0
-"""The next look comes after 1/60 of the time that the outage lasts: each half second in the first half minute, each five
-seconds after five minutes, as seldom as by the client's timer after half an hour."""
+"""The next look comes after 1/60 of the outage's duration so far.
+
+That is each half second in the first half minute, each five seconds after five minutes, and as seldom as by the client's
+timer after half an hour.
+"""
 
 NAME_SERVERS = "name servers"
 
 
 @attrs.define(eq=False)
 class Outages:
-    """The outages of one client's servers. `look` looks for them; `usual_seconds` is how often the client does so anyway."""
+    """The outages of one client's servers. `look` looks for them; the client does so every `usual_seconds` anyway."""
 
     log = Logger()
 
@@ -32,13 +36,13 @@ class Outages:
     _look: Callable[[], object]
     _usual_seconds: float
     _began: dict[str, float] = attrs.Factory(dict)
-    """When each outage began, by the server's address."""
+    """Server address -> when its outage began."""
     _masters: dict[str, str] = attrs.Factory(dict)
-    """The addresses of the masters, by broker name, those without a route included."""
+    """Broker name -> address of its master, also for brokers that have no route now."""
     _timer: interfaces.IDelayedCall | None = None
 
     def begin(self, server: str, reason: str) -> None:
-        """The server is not reached. Only the first call of an outage counts."""
+        """Begin an outage: the server cannot be reached. Only the first call of an outage counts."""
         if server in self._began:
             return
         self._began[server] = self._clock.seconds()
@@ -46,7 +50,7 @@ class Outages:
         self._plan()
 
     def end(self, server: str) -> bool:
-        """The server is back. Returns whether that ends an outage."""
+        """End an outage: the server is back. Return whether it was in an outage."""
         began = self._began.pop(server, None)
         if began is None:
             return False
@@ -55,13 +59,13 @@ class Outages:
         return True
 
     def refused(self, address: str, reason: str) -> None:
-        """A connection could not be made; for a master that is an outage."""
+        """Handle a failed connection; for a master, an outage begins."""
         for name, master in self._masters.items():
             if master == address:
                 self.begin(address, f"broker={name} {reason}")
 
     def routes_changed(self, brokers: Iterable[BrokerAddress]) -> None:
-        """These are all the brokers that routes name now: a master among them no more is an outage until it is back."""
+        """Take all brokers that routes name now. A master that is no longer among them is in an outage until it is back."""
         now = {one.broker_name: one.address for one in brokers if one.broker_id == MASTER_ID}
         for name, address in self._masters.items():
             if name not in now:
@@ -71,11 +75,11 @@ class Outages:
         self._masters.update(now)
 
     def is_on(self, server: str) -> bool:
-        """Whether the server is in an outage."""
+        """Return whether the server is in an outage."""
         return server in self._began
 
     def stop(self) -> None:
-        """Forget all outages; no timer runs on."""
+        """Forget all outages and stop the timer."""
         self._began.clear()
         self._masters.clear()
         if self._timer is not None:

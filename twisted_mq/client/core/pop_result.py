@@ -1,4 +1,4 @@
-"""What a pop brought: messages, each with the receipt by which it is acknowledged."""
+"""The result of a pop: messages, each with the receipt that acknowledges it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 
 
 class PopStatus(enum.Enum):
-    """How a pop ended (Apache: PopStatus)."""
+    """The outcome of a pop (Apache: PopStatus)."""
 
     FOUND = ResponseCode.SUCCESS
     POLLING_FULL = ResponseCode.POLLING_FULL
@@ -33,17 +33,17 @@ _STATUS_BY_CODE = {int(status.value): status for status in PopStatus} | {
 
 @attrs.frozen
 class PopResult:
-    """The messages, under the topic that was popped, retried ones too."""
+    """The messages, retried ones too, under the topic that was popped."""
 
     status: PopStatus
     messages: tuple[MessageExt, ...] = ()
 
 
 def pop_result(answer: RemotingCommand, topic: str, broker_name: str) -> PopResult:
-    """The pop result of an answer (MQClientAPIImpl.processPopResponse).
+    """Return the pop result of an answer (MQClientAPIImpl.processPopResponse).
 
-    Raises BrokerError for any code but those of the results, ReceiptError or RecordError for damage. A message whose body
-    cannot be read is passed by with a log line, and comes again when it is visible.
+    Raises BrokerError for any code that is not a result's, ReceiptError or RecordError for damage. A message whose body
+    cannot be read is skipped with a log line, and comes again when it is visible.
     """
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
@@ -54,7 +54,7 @@ def pop_result(answer: RemotingCommand, topic: str, broker_name: str) -> PopResu
     receipts = _Receipts(header, broker_name)
     messages = []
     for message in readable_messages(answer.body):
-        if PROPERTY_POP_CK not in message.properties:  # brokers put it into what they take from a retry topic
+        if PROPERTY_POP_CK not in message.properties:  # brokers set it on messages from a retry topic
             message.properties[PROPERTY_POP_CK] = receipts.of(message)
         message.properties.setdefault(PROPERTY_FIRST_POP_TIME, str(header.pop_time))
         messages.append(message if message.topic == topic else attrs.evolve(message, topic=topic))

@@ -1,4 +1,4 @@
-"""What a pull brought: the messages of the answer, and where to go on."""
+"""The result of a pull: the messages of the answer, and where to continue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = Logger()
 
 
 class PullStatus(enum.Enum):
-    """How a pull ended (Apache: PullStatus)."""
+    """The outcome of a pull (Apache: PullStatus)."""
 
     FOUND = ResponseCode.SUCCESS
     NO_NEW_MSG = ResponseCode.PULL_NOT_FOUND
@@ -35,7 +35,7 @@ _PULL_STATUS_BY_CODE = {int(status.value): status for status in PullStatus}
 
 @attrs.frozen
 class PullResult:
-    """What a pull brought, and where to go on: `next_begin_offset`, at the broker with `suggested_broker_id`."""
+    """The result of a pull. Continue at `next_begin_offset`, at the broker with `suggested_broker_id`."""
 
     status: PullStatus
     next_begin_offset: int
@@ -44,10 +44,10 @@ class PullResult:
     suggested_broker_id: int
     messages: tuple[MessageExt, ...] = ()
     offset_delta: int | None = None
-    """Of a logical queue: what its offsets have more than those of the queue where the messages lie, which these have."""
+    """Logical queues: add this to the messages' offsets, which are those of the physical queue, to get logical ones."""
 
     def of_logical(self, queue_id: int) -> PullResult:
-        """As it reads for the logical queue that was asked for."""
+        """Return the result with the offsets of the logical queue that was asked for."""
         delta = self.offset_delta or 0
         messages = (
             attrs.evolve(one, queue_id=queue_id, queue_offset=one.queue_offset + delta) for one in self.messages
@@ -56,10 +56,10 @@ class PullResult:
 
 
 def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> PullResult:
-    """The pull result of an answer. Raises BrokerError for any code but the four results', RecordError for damage.
+    """Return the pull result of an answer. Raises BrokerError for any code except the four results', RecordError for damage.
 
-    A message whose body cannot be read (it says to be compressed and is not, or its CRC is wrong) is passed by with a
-    log line. Bodies together become at most `most_bytes`: what follows is for the next pull.
+    A message whose body cannot be read (marked as compressed but is not, or its CRC is wrong) is skipped with a log line.
+    Bodies together have at most `most_bytes`: the rest is for the next pull.
     """
     status = _PULL_STATUS_BY_CODE.get(answer.code)
     if status is None:
@@ -84,19 +84,19 @@ def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> Pu
 
 
 def readable_messages(body: bytes) -> list[MessageExt]:
-    """The messages of a pop's answer; one that cannot be read is passed by with a log line."""
+    """Return the messages of a pop's answer; skip unreadable ones with a log line."""
     return _all_unwrapped(_records(body, MAX_BODY_BYTES)[0])
 
 
 def _all_unwrapped(records: list[MessageExt]) -> list[MessageExt]:
-    """The messages of all records."""
+    """Return the messages of all records."""
     if not any(record.sys_flag & MessageSysFlag.INNER_BATCH_FLAG for record in records):
         return records
     return [message for record in records for message in _unwrapped(record)]
 
 
 def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None]:
-    """The readable records, and the queue offset of the first one that found no room; None where all did."""
+    """Return the readable records, and the queue offset of the first that exceeds the limit; None if none does."""
     records: list[MessageExt] = []
     offset, room = 0, most_bytes
     while offset < len(body):
@@ -119,7 +119,7 @@ def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None
 
 
 def _is_readable(body: bytes, offset: int, most_bytes: int) -> bool:
-    """Whether the message there is readable in a pull of its own."""
+    """Return whether the message there is readable in a pull of its own."""
     try:
         decode_message(body, offset, max_body_bytes=most_bytes)
     except RecordError:
@@ -128,7 +128,7 @@ def _is_readable(body: bytes, offset: int, most_bytes: int) -> bool:
 
 
 def _unwrapped(record: MessageExt) -> list[MessageExt]:
-    """A record's messages, an inner batch taken apart; one that cannot be is given whole, as by Apache's client."""
+    """Return a record's messages. An inner batch is split; one that cannot be is returned whole, as by Apache's client."""
     try:
         return unwrapped(record)
     except RecordError as error:

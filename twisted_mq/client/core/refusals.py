@@ -1,4 +1,4 @@
-"""What a broker's refusal means to a user: the code's name, the remark as it is, and the next step."""
+"""Describes a broker's refusal: the code's name, the remark as it is, and the next step."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ NEXT_STEPS: dict[int, str] = {
         "Create the group: mqadmin updateSubGroup -n {servers} -c DefaultCluster -g GROUP"
     ),
 }
-"""By response code; `servers` and `topic` are put in."""
+"""Response code -> next step; `servers` and `topic` are filled in."""
 
 
 def code_name(code: int) -> str:
-    """SYSTEM_BUSY of 2; the number alone where no name is known."""
+    """Return the code's name (SYSTEM_BUSY for 2), or the number if it has no name."""
     return ResponseCode(code).name if code in ResponseCode.__members__.values() else str(code)
 
 
 def described(error: BaseException, topic: str, name_servers: Sequence[str]) -> str:
-    """One sentence or two; other errors in their own words."""
+    """Describe a refusal in one or two sentences; return the text of any other error."""
     if not isinstance(error, BrokerError):
         return str(error)
     code = int(error.response_code)

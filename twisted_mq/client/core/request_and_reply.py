@@ -1,8 +1,7 @@
-"""Requests that wait for a reply: the asking side's table, and the message with which the other side answers.
+"""Requests that wait for a reply: the requester's table, and the message with which a consumer replies.
 
-A request is an ordinary message with a correlation id, the client that asks, and how long it waits. Whoever consumes it
-sends `reply_message(request, body)`; the broker hands that to the client that asked (Apache: RequestFutureHolder,
-MessageUtil).
+A request is an ordinary message with a correlation id, the id of the client that asks, and its timeout. Its consumer sends
+`reply_message(request, body)`; the broker passes that to the client that asked (Apache: RequestFutureHolder, MessageUtil).
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 
 REPLY = "reply"
-"""MixAll.REPLY_MESSAGE_FLAG: the MSG_TYPE of a reply"""
+"""MixAll.REPLY_MESSAGE_FLAG: the MSG_TYPE of a reply."""
 
 
 def request_message(message: Message, client_id: str, timeout_seconds: float) -> Message:
-    """The message as it is sent to ask for a reply, with a new correlation id."""
+    """Return the message as it is sent to ask for a reply, with a new correlation id."""
     asking = {
         PROPERTY_CORRELATION_ID: str(uuid.uuid4()),
         PROPERTY_MESSAGE_REPLY_TO_CLIENT: client_id,
@@ -46,7 +45,7 @@ def request_message(message: Message, client_id: str, timeout_seconds: float) ->
 
 
 def reply_message(request: MessageExt, body: bytes) -> Message:
-    """The answer to a request, for any producer of the cluster to send. Raises MessageIllegal where none was asked for."""
+    """Return the reply to a request; any producer of the cluster can send it. Raises MessageIllegal if it is not a request."""
     asked = request.properties
     names = (PROPERTY_CLUSTER, PROPERTY_CORRELATION_ID, PROPERTY_MESSAGE_REPLY_TO_CLIENT)
     missing = [name for name in names if not asked.get(name)]
@@ -59,7 +58,7 @@ def reply_message(request: MessageExt, body: bytes) -> Message:
 
 
 def pushed_reply(command: RemotingCommand, now_ms: int) -> MessageExt:
-    """The reply that a broker hands on (326). Raises ProtocolError for a damaged one. It has no place in a log."""
+    """Return the reply that a broker pushes (326). Raises ProtocolError for a damaged one. It has no place in a log."""
     header = decode_header(ReplyMessageRequestHeader, command)
     arrived = {PROPERTY_REPLY_MESSAGE_ARRIVE_TIME: str(now_ms)}
     return MessageExt(
@@ -84,7 +83,7 @@ def pushed_reply(command: RemotingCommand, now_ms: int) -> MessageExt:
 
 
 class PendingRequests:
-    """The requests of one client that wait for their reply."""
+    """The requests of one client that wait for their replies."""
 
     log = Logger()
 
@@ -94,7 +93,7 @@ class PendingRequests:
         self._waiting: dict[str, defer.Deferred[MessageExt]] = {}
 
     def expect(self, request: Message, timeout_seconds: float) -> defer.Deferred[MessageExt]:
-        """Fires with the reply to this request. Fails with RequestTimeout; cancelled, it is forgotten."""
+        """Wait for the reply to a request. Fails with RequestTimeout; cancelling forgets the request."""
         key = request.properties[PROPERTY_CORRELATION_ID]
         waiting: defer.Deferred[MessageExt] = defer.Deferred()
         self._waiting[key] = waiting
@@ -110,7 +109,7 @@ class PendingRequests:
         return int(self._seconds_of_day() * 1000)
 
     def arrived(self, reply: MessageExt) -> None:
-        """A broker brings a reply; one that nobody waits for any more is logged."""
+        """Handle a reply that a broker pushes; log a reply whose request has ended."""
         key = reply.properties.get(PROPERTY_CORRELATION_ID, "")
         waiting = self._waiting.pop(key, None)
         if waiting is None:

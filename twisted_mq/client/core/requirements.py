@@ -21,21 +21,22 @@ from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
 
 Require: TypeAlias = Literal["cluster", "topics"]
-"""Requires "cluster", a name server and a broker that answer, or "topics", also each topic subscribed to.
+""""cluster" requires that a name server and a broker answer; "topics" also that each topic subscribed to exists.
 
-Of a consumer, both also ask that the running members of its group subscribe to the same."""
+For a consumer, both also require that the running members of its group have the same subscriptions.
+"""
 
 
 class BrokersUnreachable(NoRoute):
-    """A name server answers, and no broker that it names does."""
+    """A name server answers, but no broker that it names does."""
 
 
 class SubscriptionConflict(ClientError):
-    """The running members of the group subscribe to something else: each would miss messages."""
+    """The running members of the group have other subscriptions: each would miss messages."""
 
 
 class Asks(Protocol):
-    """The part of an MQClient that answers the checks."""
+    """The part of an MQClient that the checks use."""
 
     name_servers: NameServers
     remoting: RemotingClient
@@ -49,7 +50,7 @@ async def require_reached(
 ) -> None:
     """Raise what is missing: NameServerUnreachable, BrokersUnreachable, TopicNotFound, SubscriptionConflict, AccessDenied.
 
-    Raises BrokerError where a broker refuses to name the group's members, ClientOptionIllegal for another word.
+    Raises BrokerError if a broker refuses to list the group's members, ClientOptionIllegal for an unknown `require`.
     """
     if require is None:
         return
@@ -68,7 +69,7 @@ async def require_reached(
 
 
 async def _masters(client: Asks) -> dict[str, str]:
-    """Return address and name of each master that the name server knows."""
+    """Return address -> name of each master that the name server knows."""
     request = RemotingCommand.request(RequestCode.GET_BROKER_CLUSTER_INFO, {})
     cluster = await client.name_servers.ask(request, _cluster)
     brokers = (cluster.broker_addr_table or {}).items()
@@ -109,7 +110,7 @@ async def _reached(client: Asks, masters: dict[str, str], group: str) -> list[st
 
 
 async def _check_subscriptions(client: Asks, address: str, wanted: ConsumerData) -> None:
-    """Raise SubscriptionConflict where the group's running members differ from this one."""
+    """Raise SubscriptionConflict if the group's running members differ from this one."""
     header = GetConsumerConnectionListRequestHeader(consumer_group=wanted.group_name)
     request = RemotingCommand.request(RequestCode.GET_CONSUMER_CONNECTION_LIST, encode_header(header))
     answer = await client.remoting.invoke(address, request, client.options.api_timeout_seconds)

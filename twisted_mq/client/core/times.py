@@ -1,6 +1,6 @@
-"""Times as users give them: a moment is a datetime or float seconds since 1970, a length is a timedelta or float seconds.
+"""Times in the API: a moment is a datetime or float seconds since 1970, a length is a timedelta or float seconds.
 
-Milliseconds are for the wire alone. A number that can't be meant, as milliseconds in place of seconds, is refused.
+Milliseconds are used only on the wire. An implausible number, such as milliseconds in place of seconds, is refused.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import TypeAlias
 from twisted_mq.routing.errors import ClientOptionIllegal
 
 Moment: TypeAlias = datetime | float
-"""A datetime without a zone is of this machine's, as in Python."""
+"""A datetime without a zone is in this machine's zone, as in Python."""
 
 Length: TypeAlias = timedelta | float
 
 FIRST, LAST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""Moments outside are taken for mistakes: seconds before are small numbers, milliseconds are behind."""
+"""Moments outside are refused as mistakes: an earlier one is likely a length in seconds, a later one milliseconds."""
 
 MOST_DELAY = timedelta(days=366)
-"""A longer delay is taken for a moment. Brokers take three days unless told otherwise (timerMaxDelaySec)."""
+"""A longer delay is refused: it is likely a moment. Brokers accept three days by default (timerMaxDelaySec)."""
 
 
 def moment_ms(moment: Moment, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Several coroutines at the same time."""
+"""Runs several coroutines at the same time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twisted.python import failure
 
 
 async def together(works: Iterable[Coroutine[defer.Deferred[object], object, object]]) -> None:
-    """Run all; each handles what it can, the first other error is raised when all are done."""
+    """Run all and wait for all, then raise the first error. Each handles the errors it can."""
     results = await defer.DeferredList([defer.Deferred.fromCoroutine(work) for work in works], consumeErrors=True)
     for _, result in results:
         if isinstance(result, failure.Failure):

@@ -24,18 +24,18 @@ Value = TypeVar("Value")
 
 
 class BodyIllegal(ClientError):
-    """A message's body that the serializer cannot read; the text names topic and id, `__cause__` has its error."""
+    """Raised when the serializer cannot read a message's body. The text names topic and id; `__cause__` is its error."""
 
 
 @attrs.frozen
 class Serializer(Generic[Value]):
-    """Two functions that belong together: `dumps` makes the bytes of a value, `loads` the value of bytes."""
+    """A pair of functions: `dumps` returns the bytes of a value, `loads` the value of bytes."""
 
     dumps: Callable[[Value], bytes]
     loads: Callable[[bytes], Value]
 
     def __attrs_post_init__(self) -> None:
-        """Raises ClientOptionIllegal."""
+        """Raise ClientOptionIllegal for an argument that is not a function."""
         check_function(self.dumps, "dumps", "a function that returns the bytes of a value")
         check_function(self.loads, "loads", "a function that returns the value of bytes")
 
@@ -45,7 +45,7 @@ as_text: Serializer[str] = Serializer(str.encode, bytes.decode)
 
 
 def json_of(kind: type[Value]) -> Serializer[Value]:
-    """JSON of a msgspec.Struct, a dataclass, an attrs class, a TypedDict, or of plain types as dict[str, int]."""
+    """Return a serializer to JSON for a msgspec.Struct, dataclass, attrs class, TypedDict, or plain types as dict[str, int]."""
     return Serializer(msgspec.json.Encoder().encode, msgspec.json.Decoder(kind).decode)
 
 
@@ -62,7 +62,7 @@ ModelT = TypeVar("ModelT", bound=PydanticModel)
 
 
 def pydantic_of(model: type[ModelT]) -> Serializer[ModelT]:
-    """JSON of a pydantic model, which is validated when it is read."""
+    """Return a serializer to JSON for a pydantic model, which validates what it reads."""
     return Serializer(lambda value: value.model_dump_json().encode(), model.model_validate_json)
 
 
@@ -79,13 +79,13 @@ ProtobufT = TypeVar("ProtobufT", bound=ProtobufMessage)
 
 
 def protobuf_of(message: type[ProtobufT]) -> Serializer[ProtobufT]:
-    """The bytes of a protobuf message."""
+    """Return a serializer for a protobuf message."""
     return Serializer(lambda value: value.SerializeToString(), message.FromString)
 
 
 @attrs.frozen
 class TypedTopic(Generic[Value]):
-    """A topic's name and its serializer. It makes messages to send, and reads those that come; in each face."""
+    """A topic's name and its serializer. Makes messages to send and reads received ones, in every API of this library."""
 
     name: str = attrs.field()
     serializer: Serializer[Value]
