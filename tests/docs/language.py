@@ -32,6 +32,8 @@ MENDED = (
     "protocol",
     "twisted_mq/client/core",
     "twisted_mq/routing",
+    "twisted_mq/aio",
+    "twisted_mq/blocking",
     "twisted_mq/telemetry",
     "twisted_mq/testing",
 )

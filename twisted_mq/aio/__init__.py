@@ -1,4 +1,4 @@
-"""The client library for asyncio, on the application's own running loop: its names and options are twisted_mq.client's.
+"""The client library for asyncio, on the application's running loop, with the names and options of twisted_mq.client.
 
 from twisted_mq.aio import Message, Producer, PushConsumer
 
@@ -274,7 +274,7 @@ HOMES = CLIENT | homes(
         "twisted_mq.client.consuming.deliveries": "DeliveryEnded",
     }
 )
-"""The module of each name, which is loaded when the name is first used."""
+"""The module of each name. A module is loaded when one of its names is first used."""
 
 if not TYPE_CHECKING:
     __getattr__ = on_first_use(__name__, HOMES)

@@ -25,7 +25,7 @@ R = TypeVar("R")
 def _awaited(
     method: Callable[Concatenate[admin.Admin, P], defer.Deferred[R]],
 ) -> Callable[Concatenate[Admin, P], Coroutine[Any, Any, R]]:
-    """A method of the core as a coroutine method."""
+    """Turn a method of the core into a coroutine method."""
 
     @functools.wraps(method)
     async def call(self: Admin, /, *args: P.args, **options: P.kwargs) -> R:
@@ -36,14 +36,14 @@ def _awaited(
 
 
 class Admin(Member):
-    """Asks and changes the servers of one cluster, from the running event loop.
+    """Queries and changes the servers of one cluster, from the running event loop.
 
     All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a
-    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`), beside what each names.
+    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`). Each names its further errors.
     """
 
     def __init__(self, namesrv: str | Sequence[str] | None = None, *, options: ClientOptions | None = None) -> None:
-        """Without `namesrv`, NAMESRV_ADDR says where the name servers are. Raises ClientOptionIllegal for a bad address."""
+        """Take the name servers' addresses; None reads them from NAMESRV_ADDR. Raises ClientOptionIllegal for a bad address."""
         super().__init__(None)
         self._core = admin.Admin(self._reactor, namesrv, options=options)
 

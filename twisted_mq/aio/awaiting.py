@@ -1,4 +1,4 @@
-"""Deferreds of the core as awaitables of asyncio, and the other way round."""
+"""Conversions between the core's Deferreds and asyncio's awaitables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 async def result_of(work: defer.Deferred[Result], loop: asyncio.AbstractEventLoop) -> Result:
-    """What the work comes to. Who is cancelled while waiting cancels it at once, which Deferred.asFuture does a turn later."""
+    """Return the result of the work. A cancelled wait cancels the work at once; Deferred.asFuture would one loop turn later."""
     settled: asyncio.Future[Result] = loop.create_future()
     work.addBoth(_settle, settled)
     try:
@@ -24,7 +24,7 @@ async def result_of(work: defer.Deferred[Result], loop: asyncio.AbstractEventLoo
 
 
 def _settle(result: Result | Failure, settled: asyncio.Future[Result]) -> None:
-    if settled.done():  # cancelled: nobody waits
+    if settled.done():  # cancelled: no task waits
         return
     if isinstance(result, Failure):
         assert result.value is not None
@@ -34,9 +34,9 @@ def _settle(result: Result | Failure, settled: asyncio.Future[Result]) -> None:
 
 
 async def to_its_end(work: defer.Deferred[Result], *, cancel: bool = False) -> Result:
-    """Wait for work that must not be left half done. A cancellation is raised when it has ended.
+    """Wait for work that must not be left half done. A cancellation is raised after the work has ended.
 
-    With `cancel` the work is told of the cancellation, and takes back what it began.
+    With `cancel`, the cancellation also cancels the work, which then undoes what it began.
     """
     ended = work.asFuture(asyncio.get_running_loop())
     cancelled: asyncio.CancelledError | None = None
@@ -49,18 +49,18 @@ async def to_its_end(work: defer.Deferred[Result], *, cancel: bool = False) -> R
                 work.cancel()
     if cancelled is None:
         return ended.result()
-    ended.exception()  # seen: the cancellation goes before it
+    ended.exception()  # mark it as retrieved: the cancellation takes precedence
     raise cancelled
 
 
 def deferred_of(awaitable: Awaitable[Result]) -> defer.Deferred[Result]:
-    """The result of a user's coroutine, which becomes a task of the running loop; cancelled with the Deferred."""
+    """Run a user's coroutine as a task of the running loop and return its result. Cancelling the Deferred cancels the task."""
     task = asyncio.ensure_future(awaitable)
     return defer.Deferred.fromFuture(task).addErrback(_cancelled)
 
 
 def _cancelled(reason: Failure) -> NoReturn:
-    """Twisted's word for it: asyncio's is no Exception, and would pass by all that handle errors."""
+    """Raise Twisted's CancelledError for asyncio's, which is not an Exception and would bypass error handlers."""
     if reason.check(asyncio.CancelledError):
         raise defer.CancelledError from None
     reason.raiseException()

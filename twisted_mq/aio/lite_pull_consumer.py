@@ -1,4 +1,4 @@
-"""Consumes by asking, for asyncio: messages are pulled ahead and handed out by `poll`, or one by one by `async for`.
+"""A consumer that polls, for asyncio: it pulls messages ahead; `poll` returns them in batches, `async for` one by one.
 
 async with LitePullConsumer("127.0.0.1:9876", group="report", topics={"Orders": "*"}) as consumer:
     for message in await consumer.poll():
@@ -26,15 +26,15 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 LONG_SECONDS = 3600.0
-"""For an iteration without an end."""
+"""The poll timeout of an iteration without a timeout."""
 
 
 class LitePullConsumer(Consumer[MessageExt]):
-    """A consumer that is asked for messages.
+    """A consumer that returns messages when it is polled.
 
-    What a poll returned, or an iteration handed out, counts as consumed when the next is asked for, or at `stop`; not so
-    where `async with` is left by an exception. Without `auto_commit` it counts at `commit` alone. Nothing is retried by the
-    broker: a message that must come again is found by `seek`.
+    A message that a poll or an iteration returned counts as consumed at the next poll or step, or at `stop`; but not if
+    an exception leaves `async with`. Without `auto_commit` it counts as consumed only at `commit`. The broker retries
+    nothing: to receive a message again, use `seek`.
     """
 
     _core: lite_pull_consumer.LitePullConsumer
@@ -53,7 +53,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As PushConsumer."""
+        """Take the arguments of PushConsumer. Without `auto_commit`, only `commit` makes messages count as consumed."""
         super().__init__(client)
         self._core = lite_pull_consumer.LitePullConsumer(
             self._reactor, group, namesrv, topics=topics, auto_commit=auto_commit, client=self._shared, options=options,
@@ -63,8 +63,10 @@ class LitePullConsumer(Consumer[MessageExt]):
     # messages
 
     async def poll(self, timeout: float = 5.0, max_messages: int | None = None) -> list[MessageExt]:
-        """The next messages of one queue, at most `max_messages` or pull_batch_size; none where none came in time, or
-        after `stop`. One poll waits at a time. Who is cancelled meanwhile has taken nothing.
+        """Return the next messages of one queue, at most `max_messages` or pull_batch_size.
+
+        Empty if none arrives within `timeout` seconds, or after `stop`. One poll waits at a time. A poll that is cancelled
+        takes no messages.
         """
         loop = self._reactor.check_loop()
         self._check_begun()
@@ -76,9 +78,10 @@ class LitePullConsumer(Consumer[MessageExt]):
         return messages
 
     async def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> dict[MessageQueue, list[MessageExt]]:
-        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time, or after `stop`.
+        """Return the next messages of all queues, by queue; wait for the first one.
 
-        They count as consumed as those of `poll` do. Who is cancelled meanwhile has taken nothing.
+        Empty if none arrives within `timeout` seconds, or after `stop`. They count as consumed like those of `poll`. A call
+        that is cancelled takes no messages.
         """
         loop = self._reactor.check_loop()
         self._check_begun()
@@ -90,7 +93,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         return found
 
     async def messages(self, timeout: float | None = None) -> AsyncGenerator[MessageExt, None]:
-        """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
+        """Iterate over messages one by one. Ends if none arrives for `timeout` seconds, or at `stop`."""
         self._check_begun()
         for turn in itertools.count(1):
             if turn % MESSAGES_A_TURN == 0:
@@ -104,45 +107,45 @@ class LitePullConsumer(Consumer[MessageExt]):
     # queues
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Consume these queues, all of their messages; what else was subscribed or assigned is given up.
+        """Consume all messages of these queues, in place of what was subscribed or assigned before.
 
-        It takes effect at once; a consumer either subscribes or assigns. Raises ClientStateError.
+        Takes effect at once. A consumer either subscribes or assigns. Raises ClientStateError.
         """
         self._core.assign(queues)
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """All readable queues of a topic, to assign some of them. Raises NoRoute."""
+        """Return all readable queues of a topic, for `assign`. Raises NoRoute."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.fetch_queues(topic), loop)
 
     # offsets
 
     async def commit(self) -> None:
-        """Bring the offsets behind all polled messages to the broker."""
+        """Store the offsets after all polled messages at the broker."""
         loop = self._reactor.check_loop()
         await result_of(self._core.commit(), loop)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from this offset of a queue that is ours. Raises ClientStateError."""
+        """Continue at this offset of an assigned queue. Raises ClientStateError."""
         self._core.seek(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go on from the queue's first message that is still kept."""
+        """Continue at the first message that the queue still holds."""
         loop = self._reactor.check_loop()
         await result_of(self._core.seek_to_begin(queue), loop)
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go on behind the queue's last message."""
+        """Continue after the queue's last message."""
         loop = self._reactor.check_loop()
         await result_of(self._core.seek_to_end(queue), loop)
 
     async def offset_for_time(self, queue: MessageQueue, time: Moment) -> int:
-        """The offset of the first message stored at that time or later; the time is a datetime or float seconds since 1970."""
+        """Return the offset of the first message stored at or after a time (a datetime, or float seconds since 1970)."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.offset_for_time(queue, time), loop)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The group's offset at the broker; None without one."""
+        """Return the offset that the group committed at the broker; None if it committed none."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.committed(queue), loop)
 

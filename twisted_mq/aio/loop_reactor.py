@@ -1,7 +1,7 @@
-"""Twisted's reactor over an asyncio loop that the application runs: what the client core gets as its `reactor`.
+"""A Twisted reactor on top of an asyncio loop that the application runs. The client core gets it as `reactor`.
 
-It is never installed, started or stopped, has no thread and no descriptor of its own, and leaves nothing in the loop that
-its users did not: sockets are the loop's readers and writers, timers its timers, threads those of its executor.
+It is never installed, started or stopped. It has no thread and no file descriptor of its own. Sockets are the loop's readers
+and writers, timers are the loop's timers, threads are those of the loop's executor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 @implementer(interfaces.IDelayedCall)
 class LoopCall:
-    """A timer of the loop."""
+    """A timer of the loop, as Twisted's IDelayedCall."""
 
     __slots__ = ("_call", "_cancelled", "_due", "_handle", "_reactor")
 
@@ -71,7 +71,7 @@ class LoopCall:
 
 
 class LoopThreads:
-    """The loop's own executor, where Twisted takes a ThreadPool."""
+    """The loop's executor, with the one method of Twisted's ThreadPool that the core uses."""
 
     def __init__(self, reactor: LoopReactor) -> None:
         self._reactor = reactor
@@ -95,7 +95,7 @@ class LoopThreads:
 
 
 class LoopReactor(AsyncioSelectorReactor):
-    """One for each client. It takes the loop that runs when the first of its members begins."""
+    """The reactor of one client. It uses the loop that runs when the client's first member starts."""
 
     def __init__(self) -> None:
         self._threads = LoopThreads(self)
@@ -106,14 +106,14 @@ class LoopReactor(AsyncioSelectorReactor):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Raises ClientStateError before the first member has begun."""
+        """The loop of the members. Raises ClientStateError before the first member has started."""
         loop: asyncio.AbstractEventLoop = self._asyncioEventloop
         if loop is _NO_LOOP:
             raise ClientStateError("nothing was started yet: `async with` or `await start()` comes first")
         return loop
 
     def enter(self) -> None:
-        """A member begins, in the running loop. Raises ClientStateError where others run in another loop."""
+        """Add a member, in the running loop. Raises ClientStateError if other members run in another loop."""
         loop = asyncio.get_running_loop()
         if self._members and loop is not self._asyncioEventloop:
             self._check_process()
@@ -130,16 +130,16 @@ class LoopReactor(AsyncioSelectorReactor):
         self.running = True
 
     def leave(self) -> None:
-        """A member has ended, and all that it had in the loop."""
+        """Remove a member that has nothing left in the loop."""
         self._members -= 1
         self.running = self._members > 0
 
     def check_loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop. Raises ClientStateError where it is not the one that the members began in; ForkedProcess."""
+        """Return the running loop. Raises ClientStateError if the members started in another one, ForkedProcess in a fork."""
         loop = asyncio.get_running_loop()
         if loop is not self._asyncioEventloop:
             self._check_process()
-            self.loop  # noqa: B018 - raises where nothing was started yet
+            self.loop  # noqa: B018 - raises if nothing was started yet
             raise ClientStateError(
                 "this client was started in another event loop (another thread, or an asyncio.run before); "
                 "use it there, or make one in this loop"
@@ -151,24 +151,24 @@ class LoopReactor(AsyncioSelectorReactor):
         if pid != self._pid:
             raise ForkedProcess(self._pid, pid)
 
-    # what Twisted asks of a reactor
+    # methods that Twisted calls
 
     def installWaker(self) -> None:
-        """The loop has its own."""
+        """Do nothing: the loop has its own waker."""
 
-    def callLater(  # type: ignore[override]  # IReactorTime promises no more
+    def callLater(  # type: ignore[override]  # IReactorTime promises only this
         self, delay: float, callable: Callable[..., Any], *args: object, **kw: object
     ) -> interfaces.IDelayedCall:
         return LoopCall(self, delay, functools.partial(callable, *args, **kw))
 
     def callFromThread(self, f: Callable[..., Any], *args: object, **kwargs: object) -> None:  # type: ignore[override]
         loop = self.loop
-        if not loop.is_closed():  # else nobody is there whom the result of a thread would interest
+        if not loop.is_closed():  # else nothing waits for the thread's result
             loop.call_soon_threadsafe(functools.partial(f, *args, **kwargs))
 
-    def getThreadPool(self) -> LoopThreads:  # type: ignore[override]  # deferToThreadPool asks for no more
+    def getThreadPool(self) -> LoopThreads:  # type: ignore[override]  # deferToThreadPool needs only this
         return self._threads
 
 
 _NO_LOOP = asyncio.AbstractEventLoop()  # type: ignore[abstract]  # only for mypy: it has no abstract method
-"""Stands for the loop until there is one."""
+"""The placeholder for the loop until the first member starts."""

@@ -1,4 +1,4 @@
-"""What producers and consumers of one event loop may share, and what each of them is made of."""
+"""Connections that producers and consumers of one event loop share, and the base class of both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 class MQClient:
     """Connections to one cluster. Give it to several producers and consumers of one event loop to share them.
 
-    Without `namesrv` the environment's NAMESRV_ADDR says where the name servers are.
+    Without `namesrv`, the environment variable NAMESRV_ADDR has the name servers' addresses.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class MQClient:
 
     @property
     def client_id(self) -> str:
-        """Under which the brokers know it."""
+        """The ID by which brokers know this client."""
         return self.core.client_id
 
 
 class Member(abc.ABC):
-    """The life of a producer or consumer: `async with`, or `start` and `stop`."""
+    """A producer or consumer, which runs inside `async with`, or from `start` to `stop`."""
 
     _finish_seconds = 3.0
 
@@ -57,18 +57,19 @@ class Member(abc.ABC):
 
     @abc.abstractmethod
     def _start(self, require: Require | None) -> defer.Deferred[None]:
-        """Of the core."""
+        """Start the core."""
 
     @abc.abstractmethod
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        """Of the core."""
+        """Stop the core."""
 
     async def start(self, *, require: Require | None = None) -> None:
-        """Begin, in the running event loop. A start that fails or is cancelled leaves nothing behind.
+        """Start, in the running event loop. A start that fails or is cancelled leaves nothing behind.
 
-        Without `require` a start asks for nothing: servers that are away are looked for until they are back. With "cluster"
-        it raises NameServerUnreachable or BrokersUnreachable where none answers; with "topics" also TopicNotFound for a
-        topic subscribed to. A consumer's start raises SubscriptionConflict with both.
+        Without `require`, a start succeeds even if servers are unreachable; the client tries until they are back. With
+        "cluster" it raises NameServerUnreachable or BrokersUnreachable if no server answers; with "topics" also
+        TopicNotFound for a missing topic of a subscription. With either, a consumer's start raises SubscriptionConflict if
+        running members of its group have other subscriptions.
         """
         self._reactor.enter()
         try:
@@ -79,9 +80,9 @@ class Member(abc.ABC):
         self._begun = True
 
     async def stop(self, finish_seconds: float | None = None) -> None:
-        """End: what is under way may finish for that long (3 s of a producer, 5 s of a consumer). Harmless twice.
+        """Stop. Work in progress may finish within `finish_seconds` (default: producer 3 s, consumer 5 s). Harmless twice.
 
-        Cancelled meanwhile it goes on to its end all the same, and raises CancelledError then.
+        A stop that is cancelled completes first, and then raises CancelledError.
         """
         if not self._begun:
             return

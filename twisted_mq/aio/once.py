@@ -1,4 +1,4 @@
-"""Handles a message once, whatever comes again, in tasks of asyncio: the store is asked in a thread.
+"""Handling of a message once, even if it arrives again, for asyncio. The store of keys is called in a thread.
 
 async with once(seen, message) as fresh:
     if fresh:
@@ -20,11 +20,12 @@ from twisted_mq.protocol.messages.message import MessageExt
 async def once(
     seen: SeenKeys, message: MessageExt, *, key: Callable[[MessageExt], str] = message_key
 ) -> AsyncIterator[bool]:
-    """Enter with whether the message is to be handled: False for one that was handled before.
+    """Yield whether the message is to be handled: False if it was handled before.
 
-    It counts as handled when the block ends, and not when the block raises or is cancelled: then it is handled when it comes
-    again. Raises HandledElsewhere while another consumer handles it. The work and the note of it are two steps: after a crash
-    between them the message is handled twice, unless the store of `seen` is the database of the work, in one transaction.
+    The message counts as handled when the block ends. If the block raises or is cancelled, the message is handled when it
+    arrives again. Raises HandledElsewhere while another consumer handles it. The work and the record of it are two steps:
+    after a crash between them the message is handled twice, unless the store of `seen` is the work's database and both are
+    one transaction.
     """
     name = key(message)
     known = await asyncio.to_thread(seen.begin, name)

@@ -1,4 +1,4 @@
-"""Strictly ordered queues, for asyncio: in order, whatever broker fails.
+"""Strictly ordered queues, for asyncio: messages stay in order, whichever broker fails.
 
 async with OrderedProducer("127.0.0.1:9876", group="billing") as producer:
     await producer.lead("Orders")                       # waits while another producer of the group leads
@@ -36,13 +36,13 @@ from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.messages.subscription import SUB_ALL
 
 Told = Callable[[str, str, bool], object]
-"""(topic, unit, whether it leads)"""
+"""A listener: (topic, unit, whether this client leads it)."""
 
 
 class OrderedProducer(Member):
-    """A producer of one group. It stands for election for each ordered queue from its first `send` or `lead` on.
+    """A producer of one group. It joins the election for an ordered queue at its first `send` or `lead` to the queue.
 
-    Several producers of one group stand by for each other: only the leader of a queue sends to it.
+    Several producers of one group are standbys of each other: only the leader of a queue sends to it.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class OrderedProducer(Member):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As Producer. Without `coordinator` the topic's brokers are asked for its address."""
+        """Take the arguments of Producer. Without `coordinator`, the topic's brokers are asked for its address."""
         super().__init__(client)
         self._core = ordered_producer.OrderedProducer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
@@ -73,35 +73,36 @@ class OrderedProducer(Member):
     async def send(
         self, message: Message, queue: int | None = None, *, key: object = None, timeout: float | None = None
     ) -> SendResult:
-        """Send one message behind all that were sent to its queue before; returns when master and slave have it.
+        """Send one message after all that were sent to its queue before; return when master and slave have it.
 
-        It goes to `queue`, or to the one of `key`; a topic of one queue needs neither. The order is that in which the
-        calls begin: of tasks, that in which they were made. Where a send fails, those behind it do, too. Raises
-        MessageIllegal, OrderedError (NotLeader, NoHead, SendTimedOut, SendGivenUp, TooMuchWaits, ...), NoRoute,
-        BrokerError (refused for good) or ClientStateError. A send that was cancelled may still be stored.
+        The message goes to `queue`, or to the queue of `key`; a topic with one queue needs neither. Messages are sent in
+        the order in which the calls begin; tasks begin in the order in which they are created. If a send fails, the later
+        ones of its queue fail, too. Raises MessageIllegal, OrderedError (NotLeader, NoHead, SendTimedOut, SendGivenUp,
+        TooMuchWaits, ...), NoRoute, BrokerError (refused for good) or ClientStateError. The message of a cancelled send
+        may still be stored.
         """
         loop = self._reactor.check_loop()
         return await result_of(self._core.send(message, queue, key=key, timeout_seconds=timeout), loop)
 
     async def lead(self, topic: str, queue: int | None = None) -> None:
-        """Stand for election; returns when this producer leads the queue, or all of the topic. Raises as `send` does."""
+        """Join the election; return when this producer leads the queue, or all queues of the topic. Raises as `send` does."""
         loop = self._reactor.check_loop()
         await result_of(self._core.lead(topic, queue), loop)
 
     def leads(self, topic: str, queue: int = 0) -> bool:
-        """Whether this producer surely is the active sender of the queue now."""
+        """Return whether this producer is certain to be the leader of the queue now."""
         return self._core.leads(topic, queue)
 
     def on_lead(self, listener: Told) -> None:
-        """Call `listener(topic, unit, leads)` when this producer becomes the leader of a unit or is it no longer."""
+        """Call `listener(topic, unit, leads)` when this producer becomes, or ceases to be, the leader of a unit."""
         self._core.on_lead(listener)
 
 
 class OrderedConsumer(Iterates[ReceivedMessage]):
-    """A member of a consumer group. It stands for election for each ordered queue of its topics.
+    """A member of a consumer group. It joins the election for each ordered queue of its topics.
 
-    Iterated, it hands out a queue's next message when the one before it is acknowledged; one that is sent back
-    (`message.retry()`) comes again after a pause, and holds its queue back meanwhile. `auto_ack` is as in PushConsumer.
+    An iteration returns a queue's next message when the previous one is acknowledged. A message that is sent back
+    (`message.retry()`) is delivered again after a pause; its queue waits meanwhile. `auto_ack` is as in PushConsumer.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As PushConsumer. Without `coordinator` the topic's brokers are asked for its address."""
+        """Take the arguments of PushConsumer. Without `coordinator`, the topic's brokers are asked for its address."""
         super().__init__(client)
         self._core = core = ordered_consumer.OrderedConsumer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
@@ -136,20 +137,23 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
             self.listen(listener)
 
     def subscribe(self, topic: str, expression: str = SUB_ALL) -> None:
-        """Consume a topic: all of it, or tags as "A || B". Raises ClientOptionIllegal, SubscriptionError, ClientStateError."""
+        """Subscribe to a topic: to all messages, or to tags ("A || B").
+
+        Raises ClientOptionIllegal, SubscriptionError or ClientStateError.
+        """
         self._core.subscribe(topic, expression)
 
     def listen(self, listener: OrderlyListener) -> None:
-        """Who gets the messages: (list of messages, context) -> ConsumeOrderlyStatus, a function or an `async def`.
+        """Set the listener: (list of messages, context) -> ConsumeOrderlyStatus, a function or an `async def`.
 
-        Each queue's messages come one call after the other. What the listener refuses, or where it raises, comes again
-        after a pause, and holds its queue back meanwhile: nothing is passed over.
+        It is called for one batch of a queue at a time. If it refuses the messages or raises, they are delivered again
+        after a pause; their queue waits meanwhile, so that no message is skipped.
         """
         self._core.listen(in_loop(listener))
         self._listens = True
 
     def on_lead(self, listener: Told) -> None:
-        """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer."""
+        """Call `listener(topic, unit, leads)` when this consumer becomes, or ceases to be, the active one of a unit."""
         self._core.on_lead(listener)
 
     def on_deleted(self, listener: Callable[[MessagesDeleted], object]) -> None:
@@ -157,7 +161,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         self._core.on_deleted(listener)
 
     def messages(self, timeout: float | None = None) -> AsyncGenerator[ReceivedMessage, None]:
-        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""
+        """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`."""
         self._check_iterated()
         return self._received.messages(timeout)
 

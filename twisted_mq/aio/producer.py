@@ -3,7 +3,7 @@
 async with Producer("127.0.0.1:9876", group="orders") as producer:
     result = await producer.send(Message("Orders", b"hello", tags="new"))
 
-A send that is cancelled may have been stored all the same.
+The message of a cancelled send may still be stored.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class Producer(Member):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
+        """Take the name servers' addresses (`namesrv`) or an MQClient to share; without both, read NAMESRV_ADDR.
 
-        Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+        Nothing is connected before `start`. Raises ClientOptionIllegal for a bad group or address.
         """
         super().__init__(client)
         self._core = producer.Producer(
@@ -63,12 +63,12 @@ class Producer(Member):
 
     @property
     def group(self) -> str:
-        """As the brokers know it."""
+        """The group's name at the brokers, with its namespace."""
         return self._core.group
 
     @property
     def metrics(self) -> ProducerMetrics:
-        """What was sent, failed, tried again, and is in flight."""
+        """Counts of messages sent, failed, retried and in flight."""
         return self._core.metrics
 
     def _start(self, require: Require | None) -> defer.Deferred[None]:
@@ -80,10 +80,10 @@ class Producer(Member):
     async def send(
         self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> SendResult:
-        """Send one message, to `queue` if given (then without another try), else round the topic's queues.
+        """Send one message: to `queue` if given (without retries), else to the topic's queues in turn.
 
         Raises MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError (no
-        answer from the given queue's broker) or ClientStateError. Many at a time: asyncio.gather, or a TaskGroup.
+        answer from the given queue's broker) or ClientStateError. To send many at a time, use asyncio.gather or a TaskGroup.
         """
         loop = self._reactor.check_loop()
         return await result_of(self._core.send(message, queue, timeout_seconds=timeout), loop)
@@ -96,30 +96,30 @@ class Producer(Member):
         *,
         timeout: float | None = None,
     ) -> SendResult:
-        """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
+        """Send to the queue that the selector chooses for `key`: messages of one key stay in order in one queue."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.send_by_key(message, key, selector, timeout_seconds=timeout), loop)
 
     async def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> SendResult:
-        """Send several messages of one topic in one request, to one queue."""
+        """Send several messages of one topic to one queue, in one request."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.send_batch(messages, queue, timeout_seconds=timeout), loop)
 
     async def send_batches(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> list[SendResult]:
-        """Send many messages of one topic, in order, in batches of at most `max_message_size`; one result a batch.
+        """Send many messages of one topic, in order, in batches of at most `max_message_size`; return a result per batch.
 
-        `timeout` is for each of them. Raises BatchIncomplete, which has the results and the messages that are left,
-        where a batch after the first one fails, else as `send_batch` does.
+        `timeout` is for each batch. If a batch after the first one fails, raises BatchIncomplete, which has the results so
+        far and the messages that are left; else raises as `send_batch` does.
         """
         loop = self._reactor.check_loop()
         return await result_of(self._core.send_batches(messages, queue, timeout_seconds=timeout), loop)
 
     async def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> None:
-        """Send without an answer: returns when the message is handed to the connection, which promises nothing."""
+        """Send without an answer: return when the message is passed to the connection. It may be lost."""
         loop = self._reactor.check_loop()
         await result_of(self._core.send_one_way(message, queue), loop)
 
@@ -132,10 +132,10 @@ class Producer(Member):
         selector: QueueSelector[Key] = select_by_hash,
         timeout: float = 3.0,
     ) -> MessageExt:
-        """Send a message and wait for its consumer's reply, `timeout` seconds for both together.
+        """Send a message and return its consumer's reply; both have `timeout` seconds together.
 
-        It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Raises as `send`
-        does, and RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
+        The message goes to `queue`, or to the queue that `selector` chooses for `key`, or to the topic's queues in turn.
+        Raises as `send` does, and RequestTimeout. The consumer replies by sending `reply_message(...)`.
         """
         loop = self._reactor.check_loop()
         return await result_of(
@@ -143,21 +143,21 @@ class Producer(Member):
         )
 
     async def recall(self, topic: str, handle: str) -> str:
-        """Call back a message that waits for its time, by the `recall_handle` of its SendResult; return its id.
+        """Recall a delayed message before its time, by the `recall_handle` of its SendResult; return its id.
 
-        Raises MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
+        Raises MessageIllegal for a malformed handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
         """
         loop = self._reactor.check_loop()
         return await result_of(self._core.recall(topic, handle), loop)
 
     async def publish_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """The queues of a topic that take messages, in the order every client has them."""
+        """Return the writable queues of a topic. The order is the same for every client."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.publish_queues(topic), loop)
 
 
 class TransactionProducer(Producer):
-    """A producer whose group decides about its messages. `check` is asked about those that nobody has decided."""
+    """A producer of half messages, which its group commits or rolls back. Brokers ask `check` about undecided ones."""
 
     _core: transaction_producer.TransactionProducer
 
@@ -174,7 +174,7 @@ class TransactionProducer(Producer):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As Producer; `check` is a function or an `async def` that gets the message as it is stored."""
+        """Take the arguments of Producer. `check` is a function or an `async def` that gets the stored message."""
         check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
         Member.__init__(self, client)
         self._core = transaction_producer.TransactionProducer(
@@ -185,10 +185,10 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self, message: SentT, execute: Execute[SentT], *, timeout: float | None = None
     ) -> TransactionResult:
-        """Store the message at the broker, run `execute`, and tell the broker what it returned.
+        """Store the message at the broker, run `execute`, and send its decision to the broker.
 
-        Raises as `send` does, then nothing was executed. An error in `execute` is in the result: the broker asks later.
-        Cancelled meanwhile, so is `execute`; the broker asks `check` then.
+        Raises as `send` does; then `execute` was not called. An error in `execute` is in the result: the broker asks `check`
+        later. Cancelling the call cancels `execute`, too; then the broker asks `check`.
         """
         loop = self._reactor.check_loop()
         return await result_of(
@@ -197,7 +197,7 @@ class TransactionProducer(Producer):
 
 
 def _in_loop(function: Callable[[MessageT], Decision]) -> Callable[[MessageT], Decision]:
-    """The user's function; what it awaits, it awaits as a task of the loop."""
+    """Wrap a user's function so that its awaitable, if it returns one, runs as a task of the loop."""
 
     @functools.wraps(function)
     def decide(message: MessageT) -> Decision:

@@ -1,4 +1,4 @@
-"""Consumes in a group, for asyncio: message by message, or by a listener.
+"""A push consumer for asyncio: messages are iterated, or passed to a listener.
 
 async with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as consumer:
     async for message in consumer:
@@ -38,14 +38,14 @@ Status = TypeVar("Status")
 
 
 class PushConsumer(Consumer[ReceivedMessage]):
-    """A consumer that is iterated, by one task or several; or whose listener is called with messages as they come.
+    """A consumer that one or more tasks iterate, or that calls a listener with messages as they arrive.
 
-    Up to `concurrency` messages are open at a time, that is neither acknowledged nor sent back; `consume_timeout_seconds`
-    runs from the moment a message is handed out. `orderly` hands out a queue's next message when the one before it is
-    settled, and a queue to one member of the group.
+    At most `concurrency` messages are open at a time, that is, neither acknowledged nor sent back; `consume_timeout_seconds`
+    runs from the moment the iteration returns a message. With `orderly`, only one member of the group consumes a queue, and
+    the queue's next message is returned when the previous one is settled.
 
-    With `auto_ack` a message is acknowledged when its loop asks for the next one, and sent back when the loop is left
-    before, by `break` or by an exception, unless it was settled by then.
+    With `auto_ack`, a message is acknowledged when its loop asks for the next one. If `break` or an exception leaves the
+    loop before, the message is sent back. Messages that are already settled stay so.
     """
 
     _core: push_consumer.PushConsumer
@@ -66,10 +66,10 @@ class PushConsumer(Consumer[ReceivedMessage]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """`topics` has an expression for each topic, as `subscribe`: {"Orders": "paid || sent"}; ["Orders"] for all messages.
+        """Subscribe to `topics`: {"Orders": "paid || sent"} as in `subscribe`, or ["Orders"] for all messages.
 
-        Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
-        Raises ClientOptionIllegal for an argument that cannot work; nothing is connected before `start`.
+        Takes the name servers' addresses (`namesrv`) or an MQClient to share; without both, reads NAMESRV_ADDR.
+        Nothing is connected before `start`. Raises ClientOptionIllegal for an invalid argument.
         """
         super().__init__(client)
         self._core = core = push_consumer.PushConsumer(
@@ -87,34 +87,35 @@ class PushConsumer(Consumer[ReceivedMessage]):
             self.listen(listener)
 
     def listen(self, listener: Listener) -> None:
-        """Who gets the messages: (list of messages, context) -> ConsumeStatus, a function or an `async def`.
+        """Set the listener: (list of messages, context) -> ConsumeStatus, a function or an `async def`.
 
-        Each call of an `async def` is a task, cancelled when the consume timeout is over; a function must not block, unless
-        ConsumerOptions(blocking_listener=True) has it called in threads. Nothing is iterated then.
+        Each call of an `async def` is a task, which is cancelled after the consume timeout. A function must not block,
+        unless ConsumerOptions(blocking_listener=True) makes it run in threads. A consumer with a listener is not iterated.
         """
         self._core.listen(in_loop(listener))
         self._listens = True
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
-        """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
+        """Set the listener as `listen` does, for one batch of a queue at a time, in one member of the group only.
 
-        The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
+        The listener returns ConsumeOrderlyStatus. Messages that it refuses are delivered again; their queue waits meanwhile.
         """
         self._core.listen_orderly(in_loop(listener))
         self._listens = True
 
     def messages(self, timeout: float | None = None) -> AsyncGenerator[ReceivedMessage, None]:
-        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`.
+        """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`.
 
-        Several tasks may iterate at a time: each message goes to one of them.
+        Several tasks may iterate at the same time: each message goes to one of them.
         """
         self._check_iterated()
         return self._received.messages(timeout)
 
     async def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> list[ReceivedMessage]:
-        """The messages that are there, at most so many; waits for the first one. Empty where none came in time.
+        """Return available messages, at most `max_messages`; wait for the first one.
 
-        Each is settled by itself: `await message.ack()`. `concurrency` limits how many are open.
+        Empty if none arrives within `timeout` seconds. Settle each message: `await message.ack()`. At most `concurrency`
+        messages are open.
         """
         self._check_iterated()
         return await self._received.getmany(timeout, max_messages)
@@ -130,7 +131,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         if self._failed:
             self._received.refuse_own()
-        stopping = super()._stop(finish_seconds)  # no refusal from now on: what is given up is not sent back
+        stopping = super()._stop(finish_seconds)  # before `close`: messages that are given up must not be sent back
         self._received.close()
         return stopping
 
@@ -138,7 +139,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
 def in_loop(
     listener: Callable[[list[MessageExt], Context], Status | Awaitable[Status]],
 ) -> Callable[[list[MessageExt], Context], Status | defer.Deferred[Status]]:
-    """A user's listener; what it awaits, it awaits as a task of the loop. Raises ClientOptionIllegal for no function."""
+    """Wrap a listener so that its awaitable runs as a task of the loop. Raises ClientOptionIllegal if it is not a function."""
     check_function(listener, "listener", push_consumer.LISTENER_EXAMPLE)
 
     @functools.wraps(listener)

@@ -1,4 +1,4 @@
-"""Messages as an `async for` hands them out, each to be settled by whoever got it."""
+"""Messages as `async for` returns them. The receiving task settles each one."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ from twisted_mq.client.core.argument_checks import check_most
 from twisted_mq.protocol.messages.message import MessageExt
 
 MESSAGES_A_TURN = 64
-"""Messages that were there already before others have their turn of the loop."""
+"""After so many messages that were available at once, the iteration lets other tasks run."""
 
 AnyDelivery = Delivery[Any]
 AnyDeliveries = Deliveries[Any, Any]
-"""Of either kind of answer."""
+"""Deliveries with either kind of status."""
 
 _fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
 
 
 @attrs.frozen(slots=False)
 class ReceivedMessage(MessageExt):
-    """A stored message, as MessageExt, that is consumed once it is acknowledged.
+    """A stored message (MessageExt) that counts as consumed once it is acknowledged.
 
-    Neither acknowledged nor sent back within `consume_timeout_seconds` it comes again.
+    If it is neither acknowledged nor sent back within `consume_timeout_seconds`, it is delivered again.
     """
 
     _delivery: AnyDelivery = attrs.field(eq=False, repr=False)
 
     async def ack(self) -> None:
-        """It is consumed: the group's offset moves on, at the broker within some seconds or at `stop`.
+        """Acknowledge the message: the group's offset advances, at the broker within some seconds or at `stop`.
 
-        Raises DeliveryEnded where it was settled already, or too late: then it comes again.
+        Raises DeliveryEnded if the message is already settled, or after the consume timeout; then it is delivered again.
         """
         self._delivery.acknowledge()
 
     async def retry(self, *, delay_level: int | None = None, suspend_seconds: float | None = None) -> None:
-        """It shall come again: later with each try, or after the time of a delay level (3 is 10 s); -1: a dead letter.
+        """Send the message back to be delivered again: later with each retry, or after a delay level (3 is 10 s).
 
-        Consumed in order it comes again when its queue has rested, for `suspend_seconds` or as the options say. Raises
-        DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
+        Delay level -1 makes it a dead letter. In order, it is delivered again after its queue has paused for
+        `suspend_seconds`, or as the options say. Raises DeliveryEnded, or ClientOptionIllegal for an argument that belongs
+        to the other kind of consumer.
         """
         self._delivery.refuse(delay_level, suspend_seconds)
 
@@ -55,7 +56,7 @@ _received: Callable[..., ReceivedMessage] = ReceivedMessage
 
 
 class Received:
-    """The messages of one consumer, for any number of tasks that iterate."""
+    """The messages of one consumer, for any number of iterating tasks."""
 
     def __init__(self, reactor: LoopReactor, deliveries: AnyDeliveries, *, auto_ack: bool) -> None:
         self._reactor = reactor
@@ -63,7 +64,7 @@ class Received:
         self._auto_ack = auto_ack
 
     async def messages(self, timeout: float | None) -> AsyncGenerator[ReceivedMessage, None]:
-        """Ends when none came for `timeout` seconds, or when the consumer stops."""
+        """Iterate over messages. Ends if none arrives for `timeout` seconds, or when the consumer stops."""
         for turn in itertools.count(1):
             if turn % MESSAGES_A_TURN == 0:
                 await asyncio.sleep(0)
@@ -83,7 +84,7 @@ class Received:
                         delivery.refuse()
 
     async def getmany(self, timeout: float, most: int) -> list[ReceivedMessage]:
-        """Wait for the first; the others are those that are there then. Raises ClientOptionIllegal."""
+        """Wait for the first message; return it with those that are available then. Raises ClientOptionIllegal."""
         check_most(most)
         task = asyncio.current_task()
         first = self._deliveries.take(task) or await self._next(task, timeout)
@@ -102,7 +103,7 @@ class Received:
             try:
                 await result_of(waiting, loop)
             except asyncio.CancelledError:
-                self._deliveries.wake()  # this one may have been woken for what others can take
+                self._deliveries.wake()  # this task may have been woken for a message that another can take
                 raise
             delivery = self._deliveries.take(task)
             if delivery is not None:
@@ -112,12 +113,12 @@ class Received:
         return None
 
     def refuse_own(self) -> None:
-        """Send back what the running task has open, as after a listener that raised."""
+        """Send back the open messages of the running task, as after a listener that raised."""
         for delivery in self._open_by(asyncio.current_task()):
             delivery.refuse()
 
     def close(self) -> None:
-        """Hand out no more. What the running task has open, or one that is done, nobody will settle: it is given up."""
+        """Return no more messages. Give up the open ones of this task and of finished tasks, which will not settle them."""
         self._deliveries.close()
         for delivery in self._open_by(asyncio.current_task()):
             delivery.give_up()

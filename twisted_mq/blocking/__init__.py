@@ -1,4 +1,4 @@
-"""The client library in plain calls, for scripts, Django, Celery: its names and options are twisted_mq.client's.
+"""The client library in plain calls, for scripts, Django or Celery, with the names and options of twisted_mq.client.
 
 from twisted_mq.blocking import Message, Producer, PushConsumer
 
@@ -8,8 +8,8 @@ with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as co
     for message in consumer.messages(timeout=10):
         message.ack()  # or message.retry(delay_level=3)
 
-One thread in the background does the work of all; it lives while something is started. Calls may come from any thread. They
-raise ClientStateError in a thread that runs an event loop, which they would stop: there twisted_mq.aio belongs.
+One background thread does the work of all clients; it runs while any client is started. Calls may come from any thread. In a
+thread that runs an event loop they raise ClientStateError, because they would block the loop: use twisted_mq.aio there.
 """
 
 from typing import TYPE_CHECKING
@@ -277,7 +277,7 @@ HOMES = CLIENT | homes(
         "twisted_mq.client.consuming.deliveries": "DeliveryEnded",
     }
 )
-"""The module of each name, which is loaded when the name is first used."""
+"""The module of each name. A module is loaded when one of its names is first used."""
 
 if not TYPE_CHECKING:
     __getattr__ = on_first_use(__name__, HOMES)

@@ -24,7 +24,7 @@ R = TypeVar("R")
 def _plain(
     method: Callable[Concatenate[admin.Admin, P], defer.Deferred[R]],
 ) -> Callable[Concatenate[Admin, P], R]:
-    """A method of the core as a plain call."""
+    """Turn a method of the core into a plain call."""
 
     @functools.wraps(method)
     def call(self: Admin, /, *args: P.args, **options: P.kwargs) -> R:
@@ -34,14 +34,14 @@ def _plain(
 
 
 class Admin(Member):
-    """Asks and changes the servers of one cluster; calls may come from any thread.
+    """Queries and changes the servers of one cluster. Calls may come from any thread.
 
     All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a
-    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`), beside what each names.
+    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`). Each names its further errors.
     """
 
     def __init__(self, namesrv: str | Sequence[str] | None = None, *, options: ClientOptions | None = None) -> None:
-        """Without `namesrv`, NAMESRV_ADDR says where the name servers are. Raises ClientOptionIllegal for a bad address."""
+        """Take the name servers' addresses; None reads them from NAMESRV_ADDR. Raises ClientOptionIllegal for a bad address."""
         super().__init__(None)
         self._core = admin.Admin(self._reactor, namesrv, options=options)
 

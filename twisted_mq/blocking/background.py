@@ -1,7 +1,7 @@
-"""One loop for all plain calls of a process, in which the client core runs while anything is started.
+"""The event loop of a process's plain calls. The client core runs in it while any client is started.
 
-In a child of a fork there is no such loop: what was started before is refused there (ForkedProcess), what is made there has a
-loop of its own.
+A fork does not have its parent's loop: clients that were started before the fork raise ForkedProcess there, new ones get a
+new loop.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Protocol
 from twisted_mq.blocking.loop_thread import LoopThread, check_no_loop
 
 EXIT_SECONDS = 1.0
-"""What is still started when the interpreter ends may finish for that long."""
+"""The time in which clients may finish when the interpreter exits."""
 
 
 class Stops(Protocol):
-    """What is started, and stopped at the interpreter's end where its user does not."""
+    """A client that is stopped when the interpreter exits, if its user did not stop it."""
 
     def stop(self, finish_seconds: float | None = None) -> None:
-        """Harmless twice."""
+        """Stop. Harmless twice."""
 
 
 class Background:
-    """The loop of this process, while anything uses it."""
+    """The loop of this process, which runs while a member uses it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,7 +33,7 @@ class Background:
         self._thread: LoopThread | None = None
 
     def enter(self, member: Stops) -> LoopThread:
-        """The loop, for a member that begins."""
+        """Add a member that starts; return the loop's thread, started if it is the first."""
         check_no_loop()
         with self._lock:
             if self._thread is None:
@@ -42,7 +42,7 @@ class Background:
             return self._thread
 
     def leave(self, member: Stops) -> None:
-        """A member has ended; with the last one the loop ends."""
+        """Remove a member that has stopped. The loop ends with the last one."""
         with self._lock:
             self._members.remove(member)
             if self._members or self._thread is None:
@@ -51,7 +51,7 @@ class Background:
             thread.stop()
 
     def stop_all(self) -> None:
-        """The interpreter ends: what is started stops."""
+        """Stop all members when the interpreter exits."""
         for member in list(self._members):
             member.stop(EXIT_SECONDS)
 
@@ -60,12 +60,12 @@ _background = Background()
 
 
 def background() -> Background:
-    """Of this process."""
+    """Return the background loop of this process."""
     return _background
 
 
 def _forget() -> None:
-    """In a child: the loop is the parent's, and nothing of it works here."""
+    """Drop the parent's loop in a fork: it does not run here."""
     global _background
     _background = Background()
 

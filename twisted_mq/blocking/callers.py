@@ -1,4 +1,4 @@
-"""Threads that wait for what the loop tells them, and the row in which they are woken."""
+"""Threads that wait for outcomes from the loop, and the queue in which they are woken."""
 
 from __future__ import annotations
 
@@ -9,33 +9,36 @@ from collections.abc import Callable
 from typing import Any
 
 PATIENCE_SECONDS = 0.001
-"""How long a caller who was woken may take until he waits again, before the loop wakes those behind him."""
+"""If a woken caller does not wait again within this time, the loop wakes the callers after it."""
 _AWAKE = 2
-"""So many are awake at a time: one comes from his sleep while the other one runs."""
+"""The number of callers awake at a time: one wakes up while the other one runs."""
 
 
 class Row:
-    """Callers that were told something: the loop wakes the first two, and each wakes one more before he waits again.
+    """Callers with an outcome to get. The loop wakes the first two; each wakes one more before it waits again.
 
-    Woken all at once they would stand in line for the interpreter's lock, and the loop with them. The loop looks after the
-    row, at the least every PATIENCE_SECONDS while it moves: one that has stood still for so long is woken as a whole,
-    because a caller has other things to do than to wait again. So nobody hangs, whatever becomes of a caller.
+    Woken all at once, they would compete for the interpreter's lock with each other and with the loop. While callers wake
+    each other, the loop checks at least every PATIENCE_SECONDS. If none was woken for so long, it wakes all: a caller may do
+    other work than wait again. So no caller hangs, whatever another one does.
     """
 
     def __init__(self, ended: Callable[[], object]) -> None:
-        """`ended` is called by the last of a row, in his thread."""
+        """Take `ended`, which the last caller of a row calls, in its thread."""
         self._ended = ended
         self._callers: collections.deque[Caller] = collections.deque()
         self._moved = 0.0
         self.moves = False
-        """Whether a caller is awake who is to wake the next."""
+        """True while a caller is awake that will wake the next one."""
 
     def add(self, caller: Caller) -> None:
-        """He was told something. In the loop."""
+        """Add a caller that has a new outcome. Called in the loop."""
         self._callers.append(caller)
 
     def look(self) -> float | None:
-        """Wake whom nobody else will wake; in how many seconds to look again, None: when the loop is awake. In the loop."""
+        """Wake callers that no other caller wakes. Called in the loop.
+
+        Returns the seconds until the next look; None if it is needed only when the loop is awake.
+        """
         if not self.moves and not self._callers:
             return None
         now = time.monotonic()
@@ -51,7 +54,7 @@ class Row:
         return PATIENCE_SECONDS
 
     def pass_on(self) -> None:
-        """A caller is about to wait: wake the next. In his thread."""
+        """Wake the next caller. Called by a caller that is about to wait, in its thread."""
         if self._wake_next():
             self._moved = time.monotonic()
         elif self.moves:
@@ -59,7 +62,7 @@ class Row:
             self._ended()
 
     def wake_all(self) -> None:
-        """In the loop."""
+        """Wake all callers. Called in the loop."""
         while self._wake_next():
             pass
 
@@ -75,9 +78,9 @@ class Row:
 
 
 class Caller:
-    """Who waits for one call, and what he is told.
+    """A thread that waits for one call, and the outcomes of the call.
 
-    It is taken out by who has seen it: a signal's handler may raise where it is got.
+    The thread removes an outcome only after it has read it, because a signal's handler may raise during the read.
     """
 
     __slots__ = ("_row", "outcomes", "wake")
@@ -86,15 +89,15 @@ class Caller:
         self._row = row
         self.outcomes: collections.deque[Any] = collections.deque()
         self.wake: queue.SimpleQueue[None] = queue.SimpleQueue()
-        """An item for each outcome."""
+        """An item per outcome."""
 
     def tell(self, outcome: object) -> None:
-        """Let him have it. In the loop."""
+        """Give the caller an outcome. Called in the loop."""
         self.outcomes.append(outcome)
         self._row.add(self)
 
     def next_outcome(self, deadline: float | None) -> Any:
-        """What he is told next, at the latest at the deadline on the clock time.monotonic(): then raises queue.Empty."""
+        """Wait for the next outcome and return it. Raises queue.Empty at the deadline, a time of time.monotonic()."""
         while not self.outcomes:
             self._row.pass_on()
             self.wake.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))

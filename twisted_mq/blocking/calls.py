@@ -1,4 +1,4 @@
-"""One plain call: its work runs in the loop, and its caller waits."""
+"""A plain call: its work runs in the loop while its caller waits."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 
 CANCEL_SECONDS = 10.0
-"""How long a call that was cancelled may take to end: a consumer's start tells brokers that it is gone."""
+"""The time in which a cancelled call must end. A consumer's cancelled start still unregisters at the brokers."""
 
 
 class CallTimedOut(ClientError, TimeoutError):
-    """A call took longer than its `timeout`; it was given up, and may have had its effect."""
+    """Raised when a call exceeds its `timeout`. The call is cancelled, but may have had its effect."""
 
 
 @attrs.frozen
 class InCaller:
-    """A function that a call wants run in its caller's thread, which waits for the call anyway."""
+    """A function that a call runs in its caller's thread, which waits for the call anyway."""
 
     function: Callable[[], object]
     done: defer.Deferred[Any]
 
 
 class Call(Caller, Generic[Result]):
-    """`begin` and `wait` are for the caller's thread, the rest is for the loop's."""
+    """A call. Its caller's thread uses `begin` and the `wait` methods, the loop's thread the others."""
 
     def __init__(self, thread: LoopThread) -> None:
         super().__init__(thread.row)
@@ -43,7 +43,7 @@ class Call(Caller, Generic[Result]):
         self._running: defer.Deferred[None] | None = None
 
     def begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
-        """Have the loop begin."""
+        """Begin the work in the loop."""
         self._thread.soon(self._begin, work)
 
     def _begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
@@ -53,13 +53,13 @@ class Call(Caller, Generic[Result]):
             self.tell(Failure())
 
     def in_caller(self, function: Callable[[], Answer]) -> defer.Deferred[Answer]:
-        """Have the caller's thread call a function."""
+        """Call a function in the caller's thread."""
         done: defer.Deferred[Any] = defer.Deferred()
         self.tell(InCaller(function, done))
         return done
 
     def wait(self, timeout: float | None) -> Result:
-        """The result; raises what the work failed with, or CallTimedOut."""
+        """Wait for the result and return it. Raises the work's error, or CallTimedOut."""
         try:
             outcome = self._outcome(timeout)
         except queue.Empty:
@@ -74,7 +74,7 @@ class Call(Caller, Generic[Result]):
         return outcome
 
     def wait_to_its_end(self) -> Result:
-        """As `wait`, for work that must not be left half done: Ctrl-C is raised when it has ended, a second one at once."""
+        """Wait for work that must not be left half done. Ctrl-C is raised when it has ended, a second one at once."""
         try:
             outcome = self._outcome(None)
         except BaseException:
@@ -103,7 +103,7 @@ class Call(Caller, Generic[Result]):
             soon(asked.done.callback, result)
 
     def _cancelled(self) -> Result | Failure:
-        """Cancel the work; how it ended all the same."""
+        """Cancel the work; return how it ended."""
         self._thread.soon(self._cancel)
         try:
             return self._outcome(CANCEL_SECONDS)

@@ -1,4 +1,4 @@
-"""What all consumers in plain calls share."""
+"""The base classes of all consumers in plain calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MessageT = TypeVar("MessageT", bound=MessageExt)
 
 
 class Iterates(Member, Generic[MessageT]):
-    """A member whose messages come by `for`. It ends when the consumer stops."""
+    """A consumer whose messages are iterated by `for`. The iteration ends when the consumer stops."""
 
     _finish_seconds = 5.0
     _failed = False
@@ -32,7 +32,7 @@ class Iterates(Member, Generic[MessageT]):
 
     @abc.abstractmethod
     def messages(self, timeout: float | None = None) -> Iterator[MessageT]:
-        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""
+        """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`."""
 
     def __iter__(self) -> Iterator[MessageT]:
         return self.messages()
@@ -60,57 +60,57 @@ class Iterates(Member, Generic[MessageT]):
 
 
 class Consumer(Iterates[MessageT]):
-    """One member of a consumer group."""
+    """A member of a consumer group."""
 
     _core: consumer.Consumer
 
     def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
-        """Consume a topic: all of it, or tags as "A || B", or by another expression type the brokers know.
+        """Subscribe to a topic: to all messages, to tags ("A || B"), or by another expression type that the brokers support.
 
-        All members of a group must subscribe to the same. Raises ClientOptionIllegal or SubscriptionError.
+        All members of a group must have the same subscriptions. Raises ClientOptionIllegal or SubscriptionError.
         """
         self._do(lambda: self._core.subscribe(topic, expression, expression_type))
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no longer; its queues go to others of the group soon."""
+        """Stop consuming a topic. The group's other members soon take over its queues."""
         self._do(lambda: self._core.unsubscribe(topic))
 
     def listen_to_queues(self, listener: QueuesChanged | None) -> None:
-        """Have (topic, all its queues, those that are ours now) told whenever ours change.
+        """Call `listener(topic, all queues, own queues)` whenever the queues of this consumer change; None removes the listener.
 
-        It is called in the background thread and must not block; what it raises is logged.
+        It is called in the background thread and must not block. Its errors are logged.
         """
         self._do(lambda: self._core.listen_to_queues(listener))
 
     def pause(self, *queues: MessageQueue) -> None:
-        """Pull no more of these queues, without any of all, until `resume`; what was pulled is consumed."""
+        """Stop pulling from these queues (all, if none is given) until `resume`. Messages already pulled are consumed."""
         self._do(lambda: self._core.pause(*queues))
 
     def resume(self, *queues: MessageQueue) -> None:
-        """Pull again, without any queue from all."""
+        """Pull from these queues again (all, if none is given)."""
         self._do(lambda: self._core.resume(*queues))
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether nothing is pulled of it for now."""
+        """Return whether pulling from the queue is paused."""
         return self._do(lambda: self._core.is_paused(queue))
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are ours now."""
+        """The queues that are assigned to this consumer now."""
         return self._do(lambda: self._core.queues)
 
     @property
     def group(self) -> str:
-        """As the brokers know it."""
+        """The group's name at the brokers, with its namespace."""
         return self._core.group
 
     @property
     def metrics(self) -> ConsumerMetrics:
-        """What was consumed, failed, and is in flight."""
+        """Counts of messages consumed, failed and in flight."""
         return self._core.metrics
 
     def lag(self) -> dict[MessageQueue, int]:
-        """Messages that wait to be consumed, by queue of ours, as its last pull had it; without one it is left out."""
+        """Return the number of unconsumed messages in each own queue at its last pull. Queues not pulled yet are left out."""
         return self._do(self._core.lag)
 
     def _start(self, require: Require | None) -> defer.Deferred[None]:

@@ -1,4 +1,4 @@
-"""Consumes by asking, in plain calls: messages are pulled ahead and handed out by `poll`, or one by one by `for`.
+"""A consumer that polls, in plain calls: it pulls messages ahead; `poll` returns them in batches, `for` one by one.
 
 with LitePullConsumer("127.0.0.1:9876", group="report", topics={"Orders": "*"}) as consumer:
     for message in consumer.poll():
@@ -25,15 +25,15 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 LONG_SECONDS = 3600.0
-"""For an iteration without an end."""
+"""The poll timeout of an iteration without a timeout."""
 
 
 class LitePullConsumer(Consumer[MessageExt]):
-    """A consumer that is asked for messages.
+    """A consumer that returns messages when it is polled.
 
-    What a poll returned, or an iteration handed out, counts as consumed when the next is asked for, or at `stop`; not so
-    where `with` is left by an exception. Without `auto_commit` it counts at `commit` alone. Nothing is retried by the
-    broker: a message that must come again is found by `seek`.
+    A message that a poll or an iteration returned counts as consumed at the next poll or step, or at `stop`; but not if
+    an exception leaves `with`. Without `auto_commit` it counts as consumed only at `commit`. The broker retries
+    nothing: to receive a message again, use `seek`.
     """
 
     _core: lite_pull_consumer.LitePullConsumer
@@ -52,7 +52,7 @@ class LitePullConsumer(Consumer[MessageExt]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As PushConsumer."""
+        """Take the arguments of PushConsumer. Without `auto_commit`, only `commit` makes messages count as consumed."""
         super().__init__(client)
         self._core = lite_pull_consumer.LitePullConsumer(
             self._reactor, group, namesrv, topics=topics, auto_commit=auto_commit, client=self._shared, options=options,
@@ -62,20 +62,21 @@ class LitePullConsumer(Consumer[MessageExt]):
     # messages
 
     def poll(self, timeout: float = 5.0, max_messages: int | None = None) -> list[MessageExt]:
-        """The next messages of one queue, at most `max_messages` or pull_batch_size; none where none came in time, or
-        after `stop`. One poll waits at a time.
+        """Return the next messages of one queue, at most `max_messages` or pull_batch_size.
+
+        Empty if none arrives within `timeout` seconds, or after `stop`. One poll waits at a time.
         """
         return self._call(lambda: self._core.poll(timeout, max_messages))
 
     def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> dict[MessageQueue, list[MessageExt]]:
-        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time, or after `stop`.
+        """Return the next messages of all queues, by queue; wait for the first one.
 
-        They count as consumed as those of `poll` do.
+        Empty if none arrives within `timeout` seconds, or after `stop`. They count as consumed like those of `poll`.
         """
         return self._call(lambda: self._core.getmany(timeout, max_messages))
 
     def messages(self, timeout: float | None = None) -> Iterator[MessageExt]:
-        """The messages one by one; the end when none came for `timeout` seconds, or at `stop`."""
+        """Iterate over messages one by one. Ends if none arrives for `timeout` seconds, or at `stop`."""
         self._check_begun()
         seconds = LONG_SECONDS if timeout is None else timeout
         while self._thread is not None:
@@ -88,7 +89,7 @@ class LitePullConsumer(Consumer[MessageExt]):
     def _one_by_one(
         self, pulled: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue
     ) -> Iterator[MessageExt]:
-        """What was pulled together, while the queue is ours; the rest goes back."""
+        """Yield messages of one pull while the queue is assigned to this consumer; put back those that are left."""
         handed_out = 0
         try:
             for named, message in zip(self._core.named(pulled), pulled, strict=True):
@@ -106,41 +107,41 @@ class LitePullConsumer(Consumer[MessageExt]):
     # queues
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Consume these queues, all of their messages; what else was subscribed or assigned is given up.
+        """Consume all messages of these queues, in place of what was subscribed or assigned before.
 
-        It takes effect at once; a consumer either subscribes or assigns. Raises ClientStateError.
+        Takes effect at once. A consumer either subscribes or assigns. Raises ClientStateError.
         """
         chosen = list(queues)
         self._do(lambda: self._core.assign(chosen))
 
     def fetch_queues(self, topic: str, *, timeout: float | None = None) -> list[MessageQueue]:
-        """All readable queues of a topic, to assign some of them. Raises NoRoute."""
+        """Return all readable queues of a topic, for `assign`. Raises NoRoute."""
         return self._call(lambda: self._core.fetch_queues(topic), timeout)
 
     # offsets
 
     def commit(self, *, timeout: float | None = None) -> None:
-        """Bring the offsets behind all polled messages to the broker."""
+        """Store the offsets after all polled messages at the broker."""
         self._call(lambda: self._core.commit(), timeout)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from this offset of a queue that is ours. Raises ClientStateError."""
+        """Continue at this offset of an assigned queue. Raises ClientStateError."""
         self._do(lambda: self._core.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue, *, timeout: float | None = None) -> None:
-        """Go on from the queue's first message that is still kept."""
+        """Continue at the first message that the queue still holds."""
         self._call(lambda: self._core.seek_to_begin(queue), timeout)
 
     def seek_to_end(self, queue: MessageQueue, *, timeout: float | None = None) -> None:
-        """Go on behind the queue's last message."""
+        """Continue after the queue's last message."""
         self._call(lambda: self._core.seek_to_end(queue), timeout)
 
     def offset_for_time(self, queue: MessageQueue, time: Moment, *, timeout: float | None = None) -> int:
-        """The offset of the first message stored at that time or later; the time is a datetime or float seconds since 1970."""
+        """Return the offset of the first message stored at or after a time (a datetime, or float seconds since 1970)."""
         return self._call(lambda: self._core.offset_for_time(queue, time), timeout)
 
     def committed(self, queue: MessageQueue, *, timeout: float | None = None) -> int | None:
-        """The group's offset at the broker; None without one."""
+        """Return the offset that the group committed at the broker; None if it committed none."""
         return self._call(lambda: self._core.committed(queue), timeout)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:

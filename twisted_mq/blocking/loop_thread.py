@@ -1,4 +1,4 @@
-"""The event loop of plain calls, in a thread of its own: what others have it call, and what their callers wait for."""
+"""The event loop of plain calls, in its own thread, and the functions that other threads have it call."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from twisted_mq.blocking.callers import Row
 from twisted_mq.client.core.errors import ClientStateError, ForkedProcess
 
 Due: TypeAlias = tuple[contextvars.Context, Callable[..., object], tuple[object, ...]]
-"""To be called: in these contextvars, this function, with these arguments."""
+"""A function to call: its contextvars, the function, its arguments."""
 
 
 class DueSelector(selectors.DefaultSelector):
-    """The selector of a loop's thread: before the loop sleeps, it looks whether any thread has a function to be called.
+    """The selector of a loop's thread. Before the loop sleeps, it checks for functions that other threads have added.
 
-    So threads wake the loop while it sleeps, and only then.
+    So threads need to wake the loop only while it sleeps.
     """
 
     def __init__(self, due: Sized, row: Row, awake: Callable[[], object]) -> None:
-        """`awake` is called where something is due after a sleep."""
+        """Take `awake`, which is called if functions are due after a sleep."""
         super().__init__()
         self._due = due
         self._row = row
@@ -39,7 +39,7 @@ class DueSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         again = self._row.look()
-        self.asleep = True  # before the look at what is due: who adds something after it finds this set
+        self.asleep = True  # set before `_due` is read: a thread that adds something later sees it
         if again is not None:
             timeout = again if timeout is None else min(again, timeout)
         elif self._due:
@@ -56,7 +56,7 @@ class DueSelector(selectors.DefaultSelector):
         return events
 
     def ring(self) -> None:
-        """Wake the loop, in another thread."""
+        """Wake the loop from another thread."""
         try:
             self.asleep = False
             self._bell.send(b"\0")
@@ -92,25 +92,25 @@ class LoopThread:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is the process that started it, and no child of that."""
+        """True in the process that started the thread, False in a fork of it."""
         return os.getpid() == self._pid
 
     def check_caller(self) -> None:
-        """Raises ClientStateError in a thread that runs an event loop, ForkedProcess in a child of this process."""
+        """Raise ClientStateError in a thread that runs an event loop, ForkedProcess in a fork."""
         pid = os.getpid()
         if pid != self._pid:
             raise ForkedProcess(self._pid, pid)
         check_no_loop()
 
-    # what is to be called
+    # functions to call
 
     def soon(self, function: Callable[..., object], *arguments: object) -> None:
-        """Have the loop call the function, in the contextvars of now. Raises ClientStateError once the thread is stopped.
+        """Call the function in the loop, with the current contextvars. Raises ClientStateError once the thread is stopped.
 
-        Calls that come before the loop sleeps do not wake it, those that come before it is awake wake it once.
+        Functions added while the loop is awake do not wake it; those added during one sleep wake it once.
         """
         self._due.append((contextvars.copy_context(), function, arguments))
-        if self._stopped:  # else it is called: the end of the loop comes behind it
+        if self._stopped:  # else it is called: the loop ends after it
             raise ClientStateError("this was stopped in another thread meanwhile")
         if self._selector.asleep and not self.row.moves:
             self._selector.ring()
@@ -129,7 +129,7 @@ class LoopThread:
                 self._loop.call_exception_handler({"message": f"{function} failed", "exception": error})
 
     def stop(self) -> None:
-        """End the thread, after all that was to be called; what ran in its loop has ended before."""
+        """End the thread after the functions that are due. All that runs in its loop must have ended."""
         self._stopped = True
         self._loop.call_soon_threadsafe(self._end)
         self._thread.join()
@@ -141,8 +141,8 @@ class LoopThread:
 
 
 def check_no_loop() -> None:
-    """Raises ClientStateError in a thread that runs an event loop."""
-    if asyncio._get_running_loop() is not None:  # other than get_running_loop it makes no exception where none runs
+    """Raise ClientStateError in a thread that runs an event loop."""
+    if asyncio._get_running_loop() is not None:  # unlike get_running_loop it creates no exception if none runs
         raise ClientStateError(
             "a blocking call would stop the event loop that runs in this thread: use the same names of twisted_mq.aio and "
             "await them (in Jupyter, too), or call in a thread: await asyncio.to_thread(...)"

@@ -1,4 +1,4 @@
-"""What producers and consumers of one process may share, and what each of them is made of."""
+"""Connections that producers and consumers of one process share, and the base class of both."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from twisted_mq.logs import log_to_standard
 Result = TypeVar("Result")
 
 ANSWER_SECONDS = 0.25
-"""How much longer than its own timeout a call is waited for: it has more to say than that it took too long."""
+"""The time that a caller waits beyond the timeout of the work itself, whose error says more than CallTimedOut."""
 
 
 class MQClient:
     """Connections to one cluster. Give it to several producers and consumers to share them.
 
-    Without `namesrv` the environment's NAMESRV_ADDR says where the name servers are.
+    Without `namesrv`, the environment variable NAMESRV_ADDR has the name servers' addresses.
     """
 
     def __init__(
@@ -48,16 +48,16 @@ class MQClient:
 
     @property
     def client_id(self) -> str:
-        """Under which the brokers know it."""
+        """The ID by which brokers know this client."""
         return self.core.client_id
 
 
 class Member(abc.ABC):
-    """The life of a producer or consumer: `with`, or `start` and `stop`. Its calls may come from any thread."""
+    """A producer or consumer, which runs inside `with`, or from `start` to `stop`. Calls may come from any thread."""
 
     _finish_seconds = 3.0
     listens = False
-    """Whether messages go to a listener."""
+    """True if messages go to a listener."""
 
     def __init__(self, client: MQClient | None) -> None:
         check_class(client, MQClient, "client")
@@ -69,18 +69,19 @@ class Member(abc.ABC):
 
     @abc.abstractmethod
     def _start(self, require: Require | None) -> defer.Deferred[None]:
-        """Of the core, in the loop."""
+        """Start the core, in the loop."""
 
     @abc.abstractmethod
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        """Of the core, in the loop."""
+        """Stop the core, in the loop."""
 
     def start(self, timeout: float | None = None, *, require: Require | None = None) -> None:
-        """Begin. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind.
+        """Start. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind.
 
-        Without `require` a start asks for nothing: servers that are away are looked for until they are back. With "cluster"
-        it raises NameServerUnreachable or BrokersUnreachable where none answers; with "topics" also TopicNotFound for a
-        topic subscribed to. A consumer's start raises SubscriptionConflict with both.
+        Without `require`, a start succeeds even if servers are unreachable; the client tries until they are back. With
+        "cluster" it raises NameServerUnreachable or BrokersUnreachable if no server answers; with "topics" also
+        TopicNotFound for a missing topic of a subscription. With either, a consumer's start raises SubscriptionConflict if
+        running members of its group have other subscriptions.
         """
         with self._life:
             thread = background().enter(self)
@@ -102,9 +103,9 @@ class Member(abc.ABC):
         return reason
 
     def stop(self, finish_seconds: float | None = None) -> None:
-        """End: what is under way may finish for that long (3 s of a producer, 5 s of a consumer). Harmless twice.
+        """Stop. Work in progress may finish within `finish_seconds` (default: producer 3 s, consumer 5 s). Harmless twice.
 
-        In a child of the process that started it, it does nothing.
+        Does nothing in a fork of the process that called `start`.
         """
         with self._life:
             thread = self._thread
@@ -134,7 +135,7 @@ class Member(abc.ABC):
         self.stop()
 
     def _checked(self) -> LoopThread:
-        """The loop. Raises ClientStateError where this is not running, or the calling thread runs a loop."""
+        """Return the loop's thread. Raises ClientStateError if this is not running, or if the calling thread runs a loop."""
         thread = self._thread
         if thread is None:
             raise ClientStateError(f"this {type(self).__name__} is not running: `with` or start() comes first")
@@ -148,17 +149,17 @@ class Member(abc.ABC):
         return self._checked().soon
 
     def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
-        """What the core's work comes to; it is given up after `timeout` seconds."""
+        """Run the core's work and return its result. After `timeout` seconds it is cancelled."""
         call: Call[Result] = self._new_call()
         call.begin(work)
         return call.wait(timeout)
 
     def _ask(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None) -> Result:
-        """The same, of work that has the timeout itself."""
+        """Run work that applies the timeout itself, and return its result."""
         return self._call(work, None if timeout is None else timeout + ANSWER_SECONDS)
 
     def _do(self, function: Callable[[], Result]) -> Result:
-        """What the function returns: called in the loop, or here before the start."""
+        """Call the function in the loop, or here before the start; return its result."""
         if self._thread is None:
             return function()
         return self._call(lambda: defer.execute(function))

@@ -1,4 +1,4 @@
-"""Strictly ordered queues, in plain calls: in order, whatever broker fails.
+"""Strictly ordered queues, in plain calls: messages stay in order, whichever broker fails.
 
 with OrderedProducer("127.0.0.1:9876", group="billing") as producer:
     producer.lead("Orders")                       # waits while another producer of the group leads
@@ -43,16 +43,16 @@ log = Logger()
 Result = TypeVar("Result")
 
 Told = Callable[[str, str, bool], object]
-"""(topic, unit, whether it leads)"""
+"""A listener: (topic, unit, whether this client leads it)."""
 
 LISTENER_THREADS = 20
-"""Queues whose listener's calls may be open at a time."""
+"""The limit of listener calls at the same time."""
 
 
 class OrderedProducer(Member):
-    """A producer of one group. It stands for election for each ordered queue from its first `send` or `lead` on.
+    """A producer of one group. It joins the election for an ordered queue at its first `send` or `lead` to the queue.
 
-    Several producers of one group stand by for each other: only the leader of a queue sends to it.
+    Several producers of one group are standbys of each other: only the leader of a queue sends to it.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class OrderedProducer(Member):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As Producer. Without `coordinator` the topic's brokers are asked for its address."""
+        """Take the arguments of Producer. Without `coordinator`, the topic's brokers are asked for its address."""
         super().__init__(client)
         self._core = ordered_producer.OrderedProducer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
@@ -83,35 +83,36 @@ class OrderedProducer(Member):
     def send(
         self, message: Message, queue: int | None = None, *, key: object = None, timeout: float | None = None
     ) -> SendResult:
-        """Send one message behind all that were sent to its queue before; returns when master and slave have it.
+        """Send one message after all that were sent to its queue before; return when master and slave have it.
 
-        It goes to `queue`, or to the one of `key`; a topic of one queue needs neither. Where a send fails, those of
-        other threads behind it do, too. Raises MessageIllegal, OrderedError (NotLeader, NoHead, SendTimedOut,
-        SendGivenUp, TooMuchWaits, ...), NoRoute, BrokerError (refused for good), CallTimedOut or ClientStateError.
+        The message goes to `queue`, or to the queue of `key`; a topic with one queue needs neither. If a send fails, the
+        later ones of its queue, from other threads, fail, too. Raises MessageIllegal, OrderedError (NotLeader, NoHead,
+        SendTimedOut, SendGivenUp, TooMuchWaits, ...), NoRoute, BrokerError (refused for good), CallTimedOut or
+        ClientStateError.
         """
         return self._ask(lambda: self._core.send(message, queue, key=key, timeout_seconds=timeout), timeout)
 
     def lead(self, topic: str, queue: int | None = None, *, timeout: float | None = None) -> None:
-        """Stand for election; returns when this producer leads the queue, or all of the topic. Raises as `send` does."""
+        """Join the election; return when this producer leads the queue, or all queues of the topic. Raises as `send` does."""
         self._call(lambda: self._core.lead(topic, queue), timeout)
 
     def leads(self, topic: str, queue: int = 0) -> bool:
-        """Whether this producer surely is the active sender of the queue now."""
+        """Return whether this producer is certain to be the leader of the queue now."""
         return self._do(lambda: self._core.leads(topic, queue))
 
     def on_lead(self, listener: Told) -> None:
-        """Call `listener(topic, unit, leads)` when this producer becomes the leader of a unit or is it no longer.
+        """Call `listener(topic, unit, leads)` when this producer becomes, or ceases to be, the leader of a unit.
 
-        In a thread of a pool.
+        It is called in a thread of a pool. Its errors are logged.
         """
         self._do(lambda: self._core.on_lead(in_pool(listener, self._reactor)))
 
 
 class OrderedConsumer(Iterates[ReceivedMessage]):
-    """A member of a consumer group. It stands for election for each ordered queue of its topics.
+    """A member of a consumer group. It joins the election for each ordered queue of its topics.
 
-    Iterated, it hands out a queue's next message when the one before it is acknowledged; one that is sent back
-    (`message.retry()`) comes again after a pause, and holds its queue back meanwhile. `auto_ack` is as in PushConsumer.
+    An iteration returns a queue's next message when the previous one is acknowledged. A message that is sent back
+    (`message.retry()`) is delivered again after a pause; its queue waits meanwhile. `auto_ack` is as in PushConsumer.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As PushConsumer. Without `coordinator` the topic's brokers are asked for its address."""
+        """Take the arguments of PushConsumer. Without `coordinator`, the topic's brokers are asked for its address."""
         super().__init__(client)
         self._core = core = ordered_consumer.OrderedConsumer(
             self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
@@ -147,30 +148,33 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
             self.listen(listener)
 
     def subscribe(self, topic: str, expression: str = SUB_ALL) -> None:
-        """Consume a topic: all of it, or tags as "A || B". Raises ClientOptionIllegal, SubscriptionError, ClientStateError."""
+        """Subscribe to a topic: to all messages, or to tags ("A || B").
+
+        Raises ClientOptionIllegal, SubscriptionError or ClientStateError.
+        """
         self._do(lambda: self._core.subscribe(topic, expression))
 
     def listen(self, listener: OrderlyListener) -> None:
-        """Who gets the messages: (list of messages, context) -> ConsumeOrderlyStatus, called in a thread of a pool.
+        """Set the listener: (list of messages, context) -> ConsumeOrderlyStatus, called in a thread of a pool.
 
-        Each queue's messages come one call after the other. What the listener refuses, or where it raises, comes again
-        after a pause, and holds its queue back meanwhile: nothing is passed over.
+        It is called for one batch of a queue at a time. If it refuses the messages or raises, they are delivered again
+        after a pause; their queue waits meanwhile, so that no message is skipped.
         """
         threads = self._threads
         self._core.listen(lambda messages, context: threads.call(listener, messages, context))
         self.listens = True
 
     def on_lead(self, listener: Told) -> None:
-        """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer.
+        """Call `listener(topic, unit, leads)` when this consumer becomes, or ceases to be, the active one of a unit.
 
-        In a thread of a pool.
+        It is called in a thread of a pool. Its errors are logged.
         """
         self._do(lambda: self._core.on_lead(in_pool(listener, self._reactor)))
 
     def on_deleted(self, listener: Callable[[MessagesDeleted], object]) -> None:
         """Call `listener(event)` when a broker with a full disk deleted messages before they were consumed.
 
-        In a thread of a pool.
+        It is called in a thread of a pool. Its errors are logged.
         """
 
         def tell(event: MessagesDeleted) -> None:
@@ -180,7 +184,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         self._do(lambda: self._core.on_deleted(tell))
 
     def messages(self, timeout: float | None = None) -> Iterator[ReceivedMessage]:
-        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`."""
+        """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`."""
         self._check_iterated()
         return self._received.messages(timeout)
 
@@ -202,7 +206,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
 
 
 def in_pool(listener: Told, reactor: LoopReactor) -> Told:
-    """Called in a thread, what it raises is logged."""
+    """Wrap a listener so that it runs in a thread. Its errors are logged."""
 
     def tell(topic: str, unit: str, leads: bool) -> None:
         told = threads_of(reactor)(listener, topic, unit, leads)

@@ -1,4 +1,4 @@
-"""What a call that nobody waits for yet comes to."""
+"""Futures of calls that run while their caller goes on."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Result = TypeVar("Result")
 
 
 class Pending(concurrent.futures.Future[Result]):
-    """A future of the standard library's kind.
+    """A concurrent.futures.Future of a call in the loop.
 
-    It can't be cancelled: what has begun may have had its effect.
+    It can't be cancelled: the call may already have had its effect.
     """
 
     def __init__(self, thread: LoopThread) -> None:
-        # as Future.__init__, but for the condition, which is dear: none waits on it here, so that all share it as their lock
+        # as Future.__init__, except for the condition, which is slow to make: no thread waits on it, so all share one as a lock
         self._condition = thread.lock_of_futures
         self._state = PENDING
         self._result = None
@@ -43,7 +43,7 @@ class Pending(concurrent.futures.Future[Result]):
         return not self.done()
 
     def begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
-        """In the loop."""
+        """Begin the work. Called in the loop."""
         try:
             work().addBoth(self._settle)
         except Exception:
@@ -54,11 +54,11 @@ class Pending(concurrent.futures.Future[Result]):
             self.set_exception(result.value)
         else:
             self.set_result(result)
-        for caller in self._waiting:  # who comes now sees that it is done
+        for caller in self._waiting:  # a caller that comes now sees that it is done
             caller.tell(None)
 
     def done(self) -> bool:
-        # without the lock, which in a child of this process may be held for ever; what it comes to is there before
+        # without the lock, which may be held for ever in a fork; the result is set before the state
         return self._state == FINISHED
 
     def result(self, timeout: float | None = None) -> Result:
@@ -68,7 +68,7 @@ class Pending(concurrent.futures.Future[Result]):
         try:
             raise error
         finally:
-            del error, self  # else the error's traceback has both, and they have the error
+            del error, self  # else they and the error's traceback refer to each other
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         self.wait(timeout)
@@ -77,13 +77,13 @@ class Pending(concurrent.futures.Future[Result]):
         return self._exception
 
     def wait(self, timeout: float | None = None) -> None:
-        """Until it is done, or the time is over. Raises ClientStateError, ForkedProcess, where it can't be done before."""
+        """Wait until it is done, or the time is over. Raises ClientStateError or ForkedProcess if it can't become done."""
         if self.done():
             return
         self._thread.check_caller()
         caller, deadline = Caller(self._thread.row), None if timeout is None else time.monotonic() + timeout
         self._waiting.append(caller)
-        if self.done():  # else it is told when it is
+        if self.done():  # else the loop wakes the caller
             return
         try:
             caller.next_outcome(deadline)
@@ -92,18 +92,18 @@ class Pending(concurrent.futures.Future[Result]):
 
 
 class Window:
-    """Of the calls that were begun so many are not done at a time: who begins one more waits for the oldest."""
+    """A limit of calls in flight: a thread that begins one more waits for the oldest."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._begun: collections.deque[Pending[Any]] = collections.deque()
 
     def add(self, pending: Pending[Any]) -> None:
-        """It has begun."""
+        """Add a call that has begun; wait while too many are in flight."""
         self._begun.append(pending)
         while len(self._begun) > self._size:
             try:
                 oldest = self._begun.popleft()
-            except IndexError:  # in another thread
+            except IndexError:  # another thread was faster
                 break
             oldest.wait()

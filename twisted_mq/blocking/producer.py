@@ -3,7 +3,7 @@
 with Producer("127.0.0.1:9876", group="orders") as producer:
     result = producer.send(Message("Orders", b"hello", tags="new"), timeout=3)
 
-`timeout` is in seconds, of the whole call; where it is over the message may have been stored all the same.
+`timeout` is in seconds, for the whole call. After a timeout the message may still be stored.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Producer(Member):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
+        """Take the name servers' addresses (`namesrv`) or an MQClient to share; without both, read NAMESRV_ADDR.
 
-        Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
+        Nothing is connected before `start`. Raises ClientOptionIllegal for a bad group or address.
         """
         super().__init__(client)
         self._core = producer.Producer(
@@ -65,12 +65,12 @@ class Producer(Member):
 
     @property
     def group(self) -> str:
-        """As the brokers know it."""
+        """The group's name at the brokers, with its namespace."""
         return self._core.group
 
     @property
     def metrics(self) -> ProducerMetrics:
-        """What was sent, failed, tried again, and is in flight."""
+        """Counts of messages sent, failed, retried and in flight."""
         return self._core.metrics
 
     def _start(self, require: Require | None) -> defer.Deferred[None]:
@@ -80,7 +80,7 @@ class Producer(Member):
         return self._core.stop(finish_seconds)
 
     def send(self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None) -> SendResult:
-        """Send one message, to `queue` if given (then without another try), else round the topic's queues.
+        """Send one message: to `queue` if given (without retries), else to the topic's queues in turn.
 
         Raises MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError (no
         answer from the given queue's broker), CallTimedOut or ClientStateError.
@@ -90,12 +90,12 @@ class Producer(Member):
     def send_async(
         self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> Future[SendResult]:
-        """As `send`, without waiting for the answer: many messages of one thread are under way at the same time.
+        """Send as `send` does, without waiting for the answer: one thread can have many messages in flight.
 
-        The future's `result()` is what `send` returns, or raises. The message must stay as it is until the future is done,
-        and nobody takes it back: `cancel()` does nothing. Waits only while more are under way than `max_in_flight` says.
-        Functions of `add_done_callback` are called in the background thread, and must not block. A producer that stops
-        lets them end as it does all sends.
+        The future's `result()` returns or raises what `send` would. Do not change the message before the future is done.
+        A send cannot be taken back: `cancel()` does nothing. The call waits only while more than `max_in_flight` messages
+        are in flight. Functions of `add_done_callback` are called in the background thread and must not block. `stop` lets
+        these sends finish like all others.
         """
         thread = self._checked()
         pending: Pending[SendResult] = Pending(thread)
@@ -111,26 +111,26 @@ class Producer(Member):
         *,
         timeout: float | None = None,
     ) -> SendResult:
-        """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue.
+        """Send to the queue that the selector chooses for `key`: messages of one key stay in order in one queue.
 
-        The selector is called in the background thread, and must not block.
+        The selector is called in the background thread and must not block.
         """
         return self._ask(lambda: self._core.send_by_key(message, key, selector, timeout_seconds=timeout), timeout)
 
     def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> SendResult:
-        """Send several messages of one topic in one request, to one queue."""
+        """Send several messages of one topic to one queue, in one request."""
         batch = list(messages)
         return self._ask(lambda: self._core.send_batch(batch, queue, timeout_seconds=timeout), timeout)
 
     def send_batches(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> list[SendResult]:
-        """Send many messages of one topic, in order, in batches of at most `max_message_size`; one result a batch.
+        """Send many messages of one topic, in order, in batches of at most `max_message_size`; return a result per batch.
 
-        `timeout` is for each of them. Raises BatchIncomplete, which has the results and the messages that are left,
-        where a batch after the first one fails, else as `send_batch` does.
+        `timeout` is for each batch. If a batch after the first one fails, raises BatchIncomplete, which has the results so
+        far and the messages that are left; else raises as `send_batch` does.
         """
         batch = list(messages)
         return self._call(lambda: self._core.send_batches(batch, queue, timeout_seconds=timeout))
@@ -138,7 +138,7 @@ class Producer(Member):
     def send_one_way(
         self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> None:
-        """Send without an answer: returns when the message is handed to the connection, which promises nothing."""
+        """Send without an answer: return when the message is passed to the connection. It may be lost."""
         self._call(lambda: self._core.send_one_way(message, queue), timeout)
 
     def request(
@@ -150,29 +150,29 @@ class Producer(Member):
         selector: QueueSelector[Key] = select_by_hash,
         timeout: float = 3.0,
     ) -> MessageExt:
-        """Send a message and wait for its consumer's reply, `timeout` seconds for both together.
+        """Send a message and return its consumer's reply; both have `timeout` seconds together.
 
-        It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Raises as `send`
-        does, and RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
+        The message goes to `queue`, or to the queue that `selector` chooses for `key`, or to the topic's queues in turn.
+        Raises as `send` does, and RequestTimeout. The consumer replies by sending `reply_message(...)`.
         """
         return self._ask(
             lambda: self._core.request(message, queue, key=key, selector=selector, timeout_seconds=timeout), timeout
         )
 
     def recall(self, topic: str, handle: str, *, timeout: float | None = None) -> str:
-        """Call back a message that waits for its time, by the `recall_handle` of its SendResult; return its id.
+        """Recall a delayed message before its time, by the `recall_handle` of its SendResult; return its id.
 
-        Raises MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
+        Raises MessageIllegal for a malformed handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
         """
         return self._call(lambda: self._core.recall(topic, handle), timeout)
 
     def publish_queues(self, topic: str, *, timeout: float | None = None) -> tuple[MessageQueue, ...]:
-        """The queues of a topic that take messages, in the order every client has them."""
+        """Return the writable queues of a topic. The order is the same for every client."""
         return self._call(lambda: self._core.publish_queues(topic), timeout)
 
 
 class TransactionProducer(Producer):
-    """A producer whose group decides about its messages. `check` is asked about those that nobody has decided."""
+    """A producer of half messages, which its group commits or rolls back. Brokers ask `check` about undecided ones."""
 
     _core: transaction_producer.TransactionProducer
 
@@ -189,7 +189,7 @@ class TransactionProducer(Producer):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """As Producer; `check` gets the message as it is stored, in a thread of the pool."""
+        """Take the arguments of Producer. `check` is a function that gets the stored message, in a thread of the pool."""
         check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
         Member.__init__(self, client)
         in_thread = threads_of(self._reactor)
@@ -207,10 +207,10 @@ class TransactionProducer(Producer):
         *,
         timeout: float | None = None,
     ) -> TransactionResult:
-        """Store the message at the broker, run `execute` in this thread, and tell the broker what it returned.
+        """Store the message at the broker, run `execute` in this thread, and send its decision to the broker.
 
-        Raises as `send` does, then nothing was executed. An error in `execute` is in the result: the broker asks later.
-        `timeout` is for the send alone.
+        Raises as `send` does; then `execute` was not called. An error in `execute` is in the result: the broker asks `check`
+        later. `timeout` is for the send only.
         """
         call: Call[TransactionResult] = self._new_call()
 

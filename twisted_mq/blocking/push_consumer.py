@@ -1,4 +1,4 @@
-"""Consumes in a group, in plain calls: message by message, or by a listener in a pool of threads.
+"""A push consumer in plain calls: messages are iterated, or passed to a listener in a pool of threads.
 
 with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as consumer:
     for message in consumer.messages(timeout=10):
@@ -34,18 +34,18 @@ Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
 
 Listener = Callable[[list[MessageExt], ConsumeContext], ConsumeStatus]
 OrderlyListener = Callable[[list[MessageExt], ConsumeOrderlyContext], ConsumeOrderlyStatus]
-"""Plain functions: they may block."""
+"""Plain functions, which may block."""
 
 
 class PushConsumer(Consumer[ReceivedMessage]):
-    """A consumer that is iterated, by one thread or several; or whose listener is called in threads of its own.
+    """A consumer that one or more threads iterate, or that calls a listener, in its own threads, as messages arrive.
 
-    Up to `concurrency` messages are open at a time, that is neither acknowledged nor sent back; `consume_timeout_seconds`
-    runs from the moment a message is handed out. `orderly` hands out a queue's next message when the one before it is
-    settled, and a queue to one member of the group.
+    At most `concurrency` messages are open at a time, that is, neither acknowledged nor sent back; `consume_timeout_seconds`
+    runs from the moment the iteration returns a message. With `orderly`, only one member of the group consumes a queue, and
+    the queue's next message is returned when the previous one is settled.
 
-    With `auto_ack` a message is acknowledged when its loop asks for the next one, and sent back when the loop is left
-    before, by `break` or by an exception, unless it was settled by then.
+    With `auto_ack`, a message is acknowledged when its loop asks for the next one. If `break` or an exception leaves the
+    loop before, the message is sent back. Messages that are already settled stay so.
     """
 
     _core: push_consumer.PushConsumer
@@ -66,10 +66,10 @@ class PushConsumer(Consumer[ReceivedMessage]):
         instance_name: str | None = None,
         ip: str | None = None,
     ) -> None:
-        """`topics` has an expression for each topic, as `subscribe`: {"Orders": "paid || sent"}; ["Orders"] for all messages.
+        """Subscribe to `topics`: {"Orders": "paid || sent"} as in `subscribe`, or ["Orders"] for all messages.
 
-        Give it the name servers' addresses or an MQClient to share; without both, NAMESRV_ADDR says where they are.
-        Raises ClientOptionIllegal for an argument that cannot work; nothing is connected before `start`.
+        Takes the name servers' addresses (`namesrv`) or an MQClient to share; without both, reads NAMESRV_ADDR.
+        Nothing is connected before `start`. Raises ClientOptionIllegal for an invalid argument.
         """
         super().__init__(client)
         self._core = core = push_consumer.PushConsumer(
@@ -87,33 +87,35 @@ class PushConsumer(Consumer[ReceivedMessage]):
             self.listen(listener)
 
     def listen(self, listener: Listener) -> None:
-        """Who gets the messages: (list of messages, context) -> ConsumeStatus, in one of `concurrency` threads.
+        """Set the listener: (list of messages, context) -> ConsumeStatus, called in one of `concurrency` threads.
 
-        A call that takes longer than the consume timeout goes on, and its messages come again. Nothing is iterated then.
+        A call that exceeds the consume timeout continues, and its messages are delivered again. A consumer with a listener
+        is not iterated.
         """
         self._core.listen(listener)
         self.listens = True
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
-        """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
+        """Set the listener as `listen` does, for one batch of a queue at a time, in one member of the group only.
 
-        The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
+        The listener returns ConsumeOrderlyStatus. Messages that it refuses are delivered again; their queue waits meanwhile.
         """
         self._core.listen_orderly(listener)
         self.listens = True
 
     def messages(self, timeout: float | None = None) -> Iterator[ReceivedMessage]:
-        """The messages as they come; the end when none came for `timeout` seconds, or at `stop`.
+        """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`.
 
-        Several threads may iterate at a time: each message goes to one of them.
+        Several threads may iterate at the same time: each message goes to one of them.
         """
         self._check_iterated()
         return self._received.messages(timeout)
 
     def getmany(self, timeout: float = 5.0, max_messages: int = 500) -> list[ReceivedMessage]:
-        """The messages that are there, at most so many; waits for the first one. Empty where none came in time.
+        """Return available messages, at most `max_messages`; wait for the first one.
 
-        Each is settled by itself: `message.ack()`. `concurrency` limits how many are open.
+        Empty if none arrives within `timeout` seconds. Settle each message: `message.ack()`. At most `concurrency`
+        messages are open.
         """
         self._check_iterated()
         return self._received.getmany(timeout, max_messages)
@@ -130,6 +132,6 @@ class PushConsumer(Consumer[ReceivedMessage]):
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         if self._failed:
             self._received.refuse_own(self._stopper)
-        stopping = super()._stop(finish_seconds)  # no refusal from now on: what is given up is not sent back
+        stopping = super()._stop(finish_seconds)  # before `close`: messages that are given up must not be sent back
         self._received.close(self._stopper)
         return stopping

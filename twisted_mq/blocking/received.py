@@ -1,4 +1,4 @@
-"""Messages as a `for` hands them out, each to be settled by whoever got it."""
+"""Messages as `for` returns them. The receiving thread settles each one."""
 
 from __future__ import annotations
 
@@ -20,44 +20,45 @@ Result = TypeVar("Result")
 
 AnyDelivery = Delivery[Any]
 AnyDeliveries = Deliveries[Any, Any]
-"""Of either kind of answer."""
+"""Deliveries with either kind of status."""
 
 _fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
 
 
 class Background(Protocol):
-    """A member's way to the loop."""
+    """The part of a member that runs work in the loop."""
 
     def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
-        """What the work comes to."""
+        """Run the work in the loop and return its result."""
 
     def _act(self) -> Act:
-        """Has it call functions soon. Raises ClientStateError, ForkedProcess."""
+        """Return what has the loop call functions soon. Raises ClientStateError, ForkedProcess."""
 
 
 @attrs.frozen(slots=False)
 class ReceivedMessage(MessageExt):
-    """A stored message, as MessageExt, that is consumed once it is acknowledged.
+    """A stored message (MessageExt) that counts as consumed once it is acknowledged.
 
-    Neither acknowledged nor sent back within `consume_timeout_seconds` it comes again.
+    If it is neither acknowledged nor sent back within `consume_timeout_seconds`, it is delivered again.
     """
 
     _delivery: AnyDelivery = attrs.field(eq=False, repr=False)
     _background: Background = attrs.field(eq=False, repr=False)
 
     def ack(self) -> None:
-        """It is consumed: the group's offset moves on, at the broker within some seconds or at `stop`.
+        """Acknowledge the message: the group's offset advances, at the broker within some seconds or at `stop`.
 
-        Raises DeliveryEnded where it was settled already, or too late: then it comes again.
+        Raises DeliveryEnded if the message is already settled, or after the consume timeout; then it is delivered again.
         """
         self._delivery.check_open()
         self._delivery.acknowledge(self._background._act())
 
     def retry(self, *, delay_level: int | None = None, suspend_seconds: float | None = None) -> None:
-        """It shall come again: later with each try, or after the time of a delay level (3 is 10 s); -1: a dead letter.
+        """Send the message back to be delivered again: later with each retry, or after a delay level (3 is 10 s).
 
-        Consumed in order it comes again when its queue has rested, for `suspend_seconds` or as the options say. Raises
-        DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
+        Delay level -1 makes it a dead letter. In order, it is delivered again after its queue has paused for
+        `suspend_seconds`, or as the options say. Raises DeliveryEnded, or ClientOptionIllegal for an argument that belongs
+        to the other kind of consumer.
         """
         self._delivery.check_open()
         self._delivery.refuse(delay_level, suspend_seconds, self._background._act())
@@ -67,7 +68,7 @@ _received: Callable[..., ReceivedMessage] = ReceivedMessage
 
 
 class Received:
-    """The messages of one consumer, for any number of threads that iterate."""
+    """The messages of one consumer, for any number of iterating threads."""
 
     def __init__(
         self, reactor: LoopReactor, deliveries: AnyDeliveries, background: Background, *, auto_ack: bool
@@ -78,7 +79,7 @@ class Received:
         self._auto_ack = auto_ack
 
     def messages(self, timeout: float | None) -> Iterator[ReceivedMessage]:
-        """Ends when none came for `timeout` seconds, or when the consumer stops."""
+        """Iterate over messages. Ends if none arrives for `timeout` seconds, or when the consumer stops."""
         background = self._background
         while not self._deliveries.closed:
             thread = threading.current_thread()
@@ -100,7 +101,7 @@ class Received:
                         message.retry()
 
     def getmany(self, timeout: float, most: int) -> list[ReceivedMessage]:
-        """Wait for the first; the others are those that are there then. Raises ClientOptionIllegal."""
+        """Wait for the first message; return it with those that are available then. Raises ClientOptionIllegal."""
         check_most(most)
         background, thread = self._background, threading.current_thread()
         first = self._deliveries.take(thread, background._act())
@@ -127,12 +128,12 @@ class Received:
             await waiting
 
     def refuse_own(self, thread: threading.Thread) -> None:
-        """Send back what a thread has open, as after a listener that raised."""
+        """Send back the open messages of a thread, as after a listener that raised."""
         for delivery in self._open_by(thread):
             delivery.refuse()
 
     def close(self, thread: threading.Thread) -> None:
-        """Hand out no more. What the thread has open, or one that is done, nobody will settle: it is given up."""
+        """Return no more messages. Give up the open ones of this thread and of ended threads, which will not settle them."""
         self._deliveries.close()
         for delivery in self._open_by(thread):
             delivery.give_up()

@@ -1,4 +1,4 @@
-"""The client core's reactor in plain calls: that of a loop which any thread may run."""
+"""The client core's reactor in plain calls, on the loop of the background thread."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from twisted_mq.client.core.errors import ClientStateError
 
 
 class ThreadReactor(LoopReactor):
-    """As LoopReactor. What threads have called wakes the loop where it sleeps, and only there."""
+    """A LoopReactor whose `callFromThread` wakes the loop only while it sleeps."""
 
     _thread: LoopThread | None = None
 
     def enter_in(self, thread: LoopThread) -> None:
-        """A member begins, in the loop of this thread, which runs."""
+        """Add a member, in the running loop of this thread."""
         self.enter()
         self._thread = thread
 
     def callFromThread(self, f: Callable[..., Any], *args: object, **kwargs: object) -> None:  # type: ignore[override]
-        assert self._thread is not None  # nothing calls before the first member has begun
+        assert self._thread is not None  # nothing calls before the first member has started
         with contextlib.suppress(
             ClientStateError
-        ):  # stopped: nobody is there whom the result of a thread would interest
+        ):  # stopped meanwhile: nothing waits any longer for the result of the thread
             self._thread.soon(functools.partial(f, *args, **kwargs))
