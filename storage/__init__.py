@@ -1,1 +1,1 @@
-"""RocketMQ's message store over blocking file I/O, interchangeable with Apache's files; no Twisted, no reactor."""
+"""A RocketMQ message store over blocking file I/O, interchangeable with Apache's files. It uses no Twisted and no reactor."""

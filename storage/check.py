@@ -1,6 +1,6 @@
-"""Naming every inconsistency of a store: log records against queues against their own offsets.
+"""Finds inconsistencies of a store by comparing log records, queue entries and their offsets.
 
-`check_parts` for an open store, `check_store` for a directory, best without a running broker; neither changes anything.
+`check_parts` checks an open store, `check_store` a directory, best without a running broker. Neither changes anything.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ class CheckedQueue(Protocol):
 
     @property
     def min_offset(self) -> int:
-        """The first entry's offset."""
+        """The offset of the first entry."""
 
     @property
     def max_offset(self) -> int:
-        """Behind the last entry's offset."""
+        """The offset after the last entry."""
 
     @property
     def directory(self) -> str:
-        """Where its files are."""
+        """The directory of its files."""
 
     def entry(self, offset: int) -> tuple[int, int, int] | None:
-        """(physical offset, size, tags code)."""
+        """Return (physical offset, size, tags code)."""
 
 
 def check_parts(log: CommitLog, queues: Iterable[CheckedQueue], waiting: Collection[int] = ()) -> list[Inconsistency]:
-    """Walk an open store's log from its first record and every queue; empty for a sound store.
+    """Walk an open store's log from its first record, and every queue; return the inconsistencies, none for a sound store.
 
-    `waiting` are the offsets of records that no queue has yet and none must have.
+    `waiting` are the offsets of records that no queue has yet and that no queue may have.
     """
     scan = LogScan(log.files.files, log.min_offset)
     expected = _expected(scan, waiting)
@@ -72,7 +72,7 @@ def check_parts(log: CommitLog, queues: Iterable[CheckedQueue], waiting: Collect
 
 
 def _ends_at(scan: LogScan, log: CommitLog) -> bool:
-    """Whether the last record, or the blank behind it in a file that was just filled up, is the log's end."""
+    """Return whether the log ends with the last record, or with the blank record after it in a file that was just filled."""
     filled_up = scan.stop_reason is StopReason.FILE_END and log.next_file_offset(scan.end_offset) == log.max_offset
     return filled_up or scan.end_offset == log.max_offset
 
@@ -80,10 +80,10 @@ def _ends_at(scan: LogScan, log: CommitLog) -> bool:
 def check_store(
     root: str, commit_log: str | None = None, index_sizes: IndexSizes = DEFAULT_INDEX
 ) -> list[Inconsistency]:
-    """Walk the files of a store; what a broker's start would repair is named too. Raises NoStore.
+    """Walk the files of a store; also name what the start of a broker would repair. Raises NoStore.
 
-    Index files of other sizes than `index_sizes` are passed over, and so is what a running broker has yet to index.
-    A queue without entries counts as lost if topics.json has its topic, else its topic was deleted.
+    Index files of other sizes than `index_sizes` are skipped, and so are records that a running broker has yet to index.
+    A queue without entries counts as lost if topics.json has its topic; otherwise its topic was deleted.
     """
     reader = StoreReader(root, commit_log)
     found = list(_file_sizes(reader.files))
@@ -118,7 +118,7 @@ def _index(reader: StoreReader, sizes: IndexSizes) -> Iterator[Inconsistency]:
 
 
 def _records(reader: StoreReader) -> Iterator[DispatchFields]:
-    """All intact records, also those behind damage."""
+    """Yield all intact records, including those after damaged bytes."""
     start: int | None = reader.min_offset
     while start is not None:
         scan = LogScan(reader.files, start)
@@ -127,7 +127,7 @@ def _records(reader: StoreReader) -> Iterator[DispatchFields]:
 
 
 def _known_topics(path: str) -> Collection[str] | None:
-    """The topics in topics.json; None where it cannot be read."""
+    """Return the topics in topics.json; None if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return decode_body(TopicConfigSerializeWrapper, file.read()).topic_config_table
@@ -145,7 +145,7 @@ def _file_sizes(files: Sequence[LogFile]) -> Iterator[Inconsistency]:
 
 
 def _expected(scan: LogScan, waiting: Iterable[int]) -> dict[Place, DispatchFields]:
-    """The records that queues must lead to; of two with one place (a topic deleted and made anew) the later."""
+    """Return the records that need queue entries. If two have one place (a topic was deleted and created again), the later."""
     return {
         (record.topic, record.queue_id, record.queue_offset): record
         for record in scan
@@ -164,7 +164,7 @@ def _queue(
     expected: dict[Place, DispatchFields],
     begins: dict[QueueKey, int],
 ) -> Iterator[Inconsistency]:
-    """Entries that lead to no record of theirs; takes what they do lead to out of `expected`.
+    """Yield the entries that lead to no record of their queue; remove the records of the others from `expected`.
 
     Puts the place of the queue's first record into `begins`.
     """
@@ -193,7 +193,7 @@ def _batch_queue(
     expected: dict[Place, DispatchFields],
     begins: dict[QueueKey, int],
 ) -> Iterator[Inconsistency]:
-    """The same for a batch queue: every entry is its record's, and none answers for an offset of the one before."""
+    """Yield the same for a batch queue: each entry must match its record, and must not overlap the entry before it."""
     next_offset = 0
     for entry in queue.batch_entries():
         offset, count = entry[-2:]
@@ -212,13 +212,13 @@ def _batch_queue(
 
 
 def _says(entry: tuple[int, int, int], record: DispatchFields) -> bool:
-    """Whether an entry is the record's; on disk its tags code may be in an extension unit, which is not looked up."""
+    """Return whether an entry matches the record. On disk the tags code may be in an extension unit, which is not read."""
     tags_code = record.tags_code if entry[2] > MAX_EXTENSION_ADDRESS else entry[2]
     return entry == (record.physical_offset, record.size, tags_code)
 
 
 def _unqueued(expected: dict[Place, DispatchFields], begins: dict[QueueKey, int]) -> Iterator[Inconsistency]:
-    """Records that no entry leads to, except those of topics that were deleted, also if they were made anew."""
+    """Yield the records without an entry, except those of topics that were deleted, even if they were created again."""
     for (topic, queue_id, offset), record in expected.items():
         begin = begins.get((topic, queue_id))
         if begin is not None and record.physical_offset >= begin:

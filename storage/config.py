@@ -1,4 +1,4 @@
-"""What a store is configured with (Apache: MessageStoreConfig); the names and defaults are Apache's, in snake_case."""
+"""The configuration of a store (Apache: MessageStoreConfig). Names and defaults are Apache's, in snake_case."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ QUEUE_ENTRIES_A_FILE = 300_000
 
 
 class FlushDiskType(enum.Enum):
-    """When a message counts as stored."""
+    """Decides when a message counts as stored."""
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"
 
 
 def physical_memory_bytes() -> int:
-    """The machine's memory."""
+    """Return the machine's memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -77,16 +77,16 @@ class StoreConfig:
     max_transfer_count_on_message_in_disk: int = 8
     access_message_in_memory_max_ratio: int = 40
     data_read_ahead_enable: bool = True
-    """Whether the kernel reads the log ahead of what is looked at."""
+    """Lets the kernel read the log ahead of the reader."""
     check_crc_on_recover: bool = True
     message_delay_level: str = DEFAULT_DELAY_LEVELS
     message_index_enable: bool = True
     max_hash_slot_num: int = attrs.field(default=DEFAULT_SLOTS, validator=_positive)
     max_index_num: int = attrs.field(default=DEFAULT_ENTRIES, validator=_positive)
     max_msgs_num_batch: int = 64
-    """The most records that a search by key answers."""
+    """The most records that a search by key returns."""
     file_reserved_time: int = 72
-    """In hours, as Apache's."""
+    """In hours, as in Apache."""
     delete_when: str = attrs.field(default="04", validator=_hours)
     delete_file_batch_max: int = 10
     clean_file_forcibly_enable: bool = True
@@ -95,12 +95,12 @@ class StoreConfig:
     disk_space_clean_forcibly_ratio: int = 85
     disk_space_warning_level_ratio: int = 90
     store_host: bytes = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
-    """Address and port that go into each record, 8 bytes for IPv4 or 20 for IPv6; 127.0.0.1:10911 by default."""
+    """The address and port written into each record: 8 bytes for IPv4, 20 for IPv6; 127.0.0.1:10911 by default."""
     physical_memory: int = attrs.field(factory=physical_memory_bytes)
     commit_log_allocation_step: int = attrs.field(default=8 << 20, validator=_positive)
-    """How far ahead of the last record disk space is taken; ours, Apache takes none."""
+    """The bytes after the last record for which disk space is taken. Not in Apache, which takes none."""
     commit_log_prepare_bytes: int = 32 << 20
-    """How near the end of a longer commit log file the next one is made ahead; ours, Apache makes it two files ahead."""
+    """The distance to the end of a longer commit log file at which the next file is made. Apache makes it two files in advance."""
     warm_mapped_file_enable: bool = False
     flush_least_pages_when_warm_mapped_file: int = 4096
     transient_store_pool_enable: bool = False
@@ -112,7 +112,7 @@ class StoreConfig:
     enable_consume_queue_ext: bool = False
     mapped_file_size_consume_queue_ext: int = attrs.field(default=48 << 20, validator=_positive)
     recovery_scan_bytes: int = 64 << 20
-    """How much of the log a start walks through where files are longer; ours, Apache walks through whole files."""
+    """The bytes of the log that a start reads if files are longer. Not in Apache, which reads whole files."""
     consume_queue_allocation_step: int = attrs.field(default=64 << 10, validator=_positive)
 
     @property
@@ -122,10 +122,10 @@ class StoreConfig:
 
     @property
     def index_sizes(self) -> IndexSizes:
-        """How large an index file is."""
+        """The size of an index file."""
         return IndexSizes(self.max_hash_slot_num, self.max_index_num)
 
     @property
     def hot_bytes(self) -> int:
-        """How far behind the log's end a record counts as in memory (Apache: accessMessageInMemoryMaxRatio)."""
+        """The bytes before the log's end in which a record counts as in memory (Apache: accessMessageInMemoryMaxRatio)."""
         return int(self.physical_memory * (self.access_message_in_memory_max_ratio / 100.0))

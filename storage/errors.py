@@ -1,6 +1,6 @@
-"""Errors of the store: each names the path and, where a person has to act, what to do.
+"""Errors of the store. Each names the path and, if a person has to act, what to do.
 
-A message's own faults are not errors: `PutStatus` says them.
+Faults of a message are not errors: `PutStatus` reports them.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import errno
 
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""What passes: others hold too many descriptors or too much memory at the moment. The disk is well."""
+"""Errors that pass: other processes use too many descriptors or too much memory at the moment. The disk is sound."""
 
 
 class StoreError(Exception):
-    """Root of all errors that `storage` raises on purpose; `path` is the file or directory concerned."""
+    """The root of all errors that `storage` raises; `path` is the file or directory concerned."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -24,14 +24,14 @@ class StoreError(Exception):
 
 
 class StoreLocked(StoreError):
-    """Another store, ours or Apache's, works in the directory."""
+    """Another store, of this project or Apache's, uses the directory."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "locked by a running broker; stop that broker or give this one another storePathRootDir")
 
 
 class StoreUnwritable(StoreError):
-    """The directory cannot be made or written."""
+    """The directory cannot be created or written."""
 
     def __init__(self, path: str, cause: OSError) -> None:
         reason = f"not writable ({cause.strerror}); check owner and permissions, or set another storePathRootDir"
@@ -39,7 +39,7 @@ class StoreUnwritable(StoreError):
 
 
 class DiskFailed(StoreError):
-    """The disk did not let the store read or write its files."""
+    """The disk failed to read or write files of the store."""
 
     def __init__(self, path: str, cause: OSError) -> None:
         super().__init__(
@@ -48,7 +48,7 @@ class DiskFailed(StoreError):
 
 
 class WrongFileSize(StoreError):
-    """A commit log file is not as long as the configuration says."""
+    """A commit log file does not have the configured length."""
 
     def __init__(self, path: str, actual_bytes: int, expected_bytes: int) -> None:
         reason = (
@@ -61,14 +61,14 @@ class WrongFileSize(StoreError):
 
 
 class MissingLogFile(StoreError):
-    """The commit log has a hole: a file between two others is not there."""
+    """A file of the commit log is missing between two others."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "is missing between two commit log files; restore it, or move the older files away")
 
 
 class NoStore(StoreError):
-    """A directory without a commit log."""
+    """The directory has no commit log."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "holds no store: there is no directory commitlog; give a broker's storePathRootDir")
@@ -78,7 +78,7 @@ class NoStore(StoreError):
 
 
 class StoreFull(StoreError):
-    """The disk refuses the space for more records or queue entries; nothing was written."""
+    """The disk has no space for more records or queue entries; nothing was written."""
 
     def __init__(self, path: str, cause: OSError) -> None:
         advice = "raise the limit of open files (ulimit -n)" if cause.errno in SHORTAGES else "free space on this disk"
@@ -93,7 +93,7 @@ class PoolExhausted(StoreError):
 
 
 class IllegalTopicName(StoreError):
-    """A topic that must not become a directory name."""
+    """The topic is not allowed as a directory name."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(repr(topic), "is no topic name: only letters, digits, %, |, - and _, at most 255")
@@ -101,7 +101,7 @@ class IllegalTopicName(StoreError):
 
 
 class StoreClosed(StoreError):
-    """A call that needs an open store came before start or after close."""
+    """A call that needs an open store came before the start or after the close."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "the store is not open")
@@ -120,7 +120,7 @@ class LogMismatch(StoreError):
 
 
 class LogsDiffer(LogMismatch):
-    """A master has other bytes where this log ends; nothing was written."""
+    """The master has other bytes at the end of this log; nothing was written."""
 
     def __init__(self, path: str, end_offset: int, offset: int) -> None:
         super().__init__(path, end_offset, offset)
@@ -129,7 +129,7 @@ class LogsDiffer(LogMismatch):
 
 
 class ReplicaDamaged(StoreError):
-    """What a master sent is no run of records: the logs differ. The log was cut behind its last whole record."""
+    """A master's bytes are not records, so the logs differ. The log was cut after its last whole record."""
 
     def __init__(self, path: str, offset: int, problem: str) -> None:
         super().__init__(path, f"the master's bytes at {offset} do not continue this log ({problem})")

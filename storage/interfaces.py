@@ -1,7 +1,7 @@
 """The seam between the broker and a message store, and the values that cross it.
 
-Two stores provide it, `message_store.FileMessageStore` and its twin `memory.memory_store.MemoryMessageStore`; both
-pass the contract tests in tests/storage/test_store_contract.py. All calls come from one thread (the reactor's); only
+Two stores provide it: `message_store.FileMessageStore`, and `memory.memory_store.MemoryMessageStore` without files. Both
+pass the contract tests in tests/storage/test_store_contract.py. All calls come from one thread, the reactor's. Only
 flushing happens elsewhere, see `IMessageStore.when_flushed`.
 """
 
@@ -20,7 +20,7 @@ from twisted_mq.storage.config import StoreConfig
 
 
 class PutStatus(enum.Enum):
-    """How an append ended (Apache: PutMessageStatus)."""
+    """The result of an append (Apache: PutMessageStatus)."""
 
     PUT_OK = enum.auto()
     MESSAGE_ILLEGAL = enum.auto()
@@ -31,7 +31,7 @@ class PutStatus(enum.Enum):
 
 
 class Shut(enum.Enum):
-    """Why a store takes no messages, what outweighs the others first. The values are for people."""
+    """The reasons why a store refuses messages. A reason outweighs those below it. The values are texts for people."""
 
     NOT_STARTED = "the message store is not started"
     SHUT_DOWN = "the message store has been shut down"
@@ -42,12 +42,12 @@ class Shut(enum.Enum):
 
     @property
     def status(self) -> PutStatus:
-        """What a put ends with."""
+        """The status that a put returns for this reason."""
         return PutStatus.OS_PAGE_CACHE_BUSY if self is Shut.PAGE_CACHE_BUSY else PutStatus.SERVICE_NOT_AVAILABLE
 
 
 class GetStatus(enum.Enum):
-    """How a read of a queue ended (Apache: GetMessageStatus)."""
+    """The result of reading a queue (Apache: GetMessageStatus)."""
 
     FOUND = enum.auto()
     NO_MATCHED_MESSAGE = enum.auto()
@@ -59,11 +59,11 @@ class GetStatus(enum.Enum):
     NO_MATCHED_LOGIC_QUEUE = enum.auto()
     NO_MESSAGE_IN_QUEUE = enum.auto()
     OFFSET_RESET = enum.auto()
-    """No store answers it: the broker does, to a reader whose group was given another offset."""
+    """Never returned by a store. The broker answers it to a reader whose group got another offset."""
 
 
 class Boundary(enum.Enum):
-    """Which offset a search by time answers where several or none match (Apache: BoundaryType)."""
+    """Selects the offset that a search by time returns if several or no messages match (Apache: BoundaryType)."""
 
     LOWER = "lower"
     UPPER = "upper"
@@ -71,10 +71,10 @@ class Boundary(enum.Enum):
 
 @attrs.define(eq=False)
 class InnerMessage:
-    """One message on its way into the store (Apache: MessageExtBrokerInner).
+    """A message on its way into the store (Apache: MessageExtBrokerInner).
 
-    `born_host` is 8 bytes (IPv4 and port) or 20 (IPv6 and port), as the record holds it; `properties` is the record's
-    text form in UTF-8; `property_map` the same, parsed; `tags_code` what the queue entry carries.
+    `born_host` is 8 bytes (IPv4 and port) or 20 (IPv6 and port), as in the record. `properties` is the record's text form
+    in UTF-8, `property_map` the same, parsed. `tags_code` goes into the queue entry.
     """
 
     topic: str
@@ -93,11 +93,11 @@ class InnerMessage:
 
 @attrs.define(eq=False)
 class InnerBatch:
-    """Messages of one topic and queue on their way into the store, one behind the other.
+    """Messages of one topic and queue on their way into the store, to be written back to back.
 
-    `shared` has what they share, its body, properties, flag and tags code count for nothing. The sequences have an
-    item for each message; `tags_codes` are what their queue entries carry. All messages' properties end with `suffix`.
-    `alike` where it is known that all bodies have one length, and all properties; then they are written quicker.
+    `shared` has the fields that all messages share; its body, properties, flag and tags code are ignored. The sequences have
+    one item for each message. `tags_codes` go into the queue entries. The properties of every message end with `suffix`.
+    `alike` is True if all bodies are known to have one length, and all properties too. Such batches are written faster.
     """
 
     shared: InnerMessage
@@ -112,7 +112,7 @@ class InnerBatch:
         return len(self.bodies)
 
     def messages(self) -> Iterator[InnerMessage]:
-        """Each as a message of its own; its property map is that of `shared`."""
+        """Yield each as a message of its own, with the property map of `shared`."""
         columns = zip(self.flags, self.bodies, self.properties, self.tags_codes, strict=True)
         for flag, body, properties, tags_code in columns:
             properties += self.suffix
@@ -121,10 +121,10 @@ class InnerBatch:
 
 @attrs.define(eq=False)
 class PlainMessages:
-    """Messages of one topic that are not special on their way into the store, as columns with an item for each message.
+    """Ordinary messages of one topic on their way into the store, as columns with one item for each message.
 
-    The topic has 127 bytes at most. `properties` are the records' text form in UTF-8, of 32,767 bytes at most each. `born_host`
-    has 8 bytes. The sys flag has no bit of IPv6 hosts, inner batches or messages outside of queues.
+    The topic has at most 127 bytes. `properties` are the records' text form in UTF-8, at most 32,767 bytes each. `born_host`
+    has 8 bytes. The sys flag has no bit for IPv6 hosts, for inner batches or for messages outside of queues.
     """
 
     topic: str
@@ -142,7 +142,7 @@ class PlainMessages:
         return len(self.bodies)
 
     def each(self) -> Iterator[InnerMessage]:
-        """Return each as a message of its own, without a property map."""
+        """Yield each as a message of its own, without a property map."""
         columns = zip(self.queue_ids, self.bodies, self.properties, self.tags_codes, self.born_timestamps, strict=True)
         for queue_id, body, properties, tags_code, born_timestamp in columns:
             yield InnerMessage(
@@ -162,7 +162,7 @@ class PlainMessages:
 
 @attrs.define(eq=False)
 class Places:
-    """Where messages were stored, as columns; `end_offset` is the first byte behind the last one."""
+    """The places of stored messages, as columns. `end_offset` is the first byte after the last message."""
 
     queue_offsets: Sequence[int] = ()
     physical_offsets: Sequence[int] = ()
@@ -175,9 +175,10 @@ class Places:
 
 @attrs.define(eq=False)
 class PutResult:
-    """Where a message (or the first of a batch) went. `end_offset` is the first byte behind the record or batch.
+    """The place of a stored message, or of the first message of a batch, or the reason why it was refused.
 
-    An inner batch is one record of `message_count` messages. `shut` says why the store takes none at all.
+    `end_offset` is the first byte after the record or batch. An inner batch is one record of `message_count` messages. `shut`
+    is the reason if the store refuses all messages.
     """
 
     status: PutStatus
@@ -192,11 +193,11 @@ class PutResult:
 
 @attrs.define(eq=False)
 class GetResult:
-    """What a read found: whole stored records in queue order, ready for the wire.
+    """The result of a read: whole stored records in queue order, ready for the wire.
 
-    `records` are read-only bytes-like views; they stay valid until the store is closed. `next_begin_offset` is where
-    the reader goes on, whatever the status. Offsets are queue offsets. `message_count` is how many messages the records
-    of a batch queue hold; 0 where each record is one message.
+    `records` are read-only bytes-like views, valid until the store is closed. `next_begin_offset` is the offset where
+    the reader continues, whatever the status. Offsets are queue offsets. `message_count` is the number of messages in the
+    records of a batch queue; 0 if each record is one message.
     """
 
     status: GetStatus
@@ -211,10 +212,10 @@ class GetResult:
 
 @attrs.define(eq=False)
 class QueryResult:
-    """What a search by key found: whole stored records, oldest first; views as in GetResult.
+    """The result of a search by key: whole stored records, oldest first, as views like those of GetResult.
 
-    The index's end is 0 where nothing was found (Apache: QueryMessageResult). Two keys may have one hash, so a record
-    need not have the key: whoever asks compares (Apache's client does).
+    The end of the index is 0 if nothing was found (Apache: QueryMessageResult). Two keys can have the same hash, so a record
+    may not have the key: the caller compares the keys (Apache's client does).
     """
 
     records: Sequence[memoryview | bytes] = ()
@@ -224,7 +225,7 @@ class QueryResult:
 
 @attrs.frozen
 class Inconsistency:
-    """One thing that is wrong with a store: the file, the position in it (or offset), and what."""
+    """A defect of a store: the file, the position or offset in it, and a description."""
 
     path: str
     offset: int
@@ -235,15 +236,16 @@ class Inconsistency:
 
 
 RecordTest = Callable[[memoryview | bytes], bool]
-"""Whether a reader wants a stored record; called for the entries whose tags code it wants."""
+"""Returns whether a reader wants a stored record. Called for entries whose tags code the reader wants."""
 
 IsBatchTopic = Callable[[str], bool | None]
-"""Whether a topic has batch queues (queue.type=BatchCQ); None where nobody knows the topic."""
+"""Returns whether a topic has batch queues (queue.type=BatchCQ); None if the topic is not known."""
 
 ArrivalListener = Callable[[str, int, int, int, int], None]
 """Called on dispatch: topic, queue id, queue offset of the message, tags code, store timestamp.
 
-For messages that were put together once they are all visible: once for each tags code, with the first one's offset.
+For messages that were put together it is called when all of them are visible: once for each tags code, with the offset of
+the first message that has it.
 """
 
 
@@ -251,31 +253,32 @@ class IMessageStore(Interface):
     """A message store (Apache: MessageStore)."""
 
     def start() -> None:
-        """Recover, take the directory's lock, begin background flushing. Raises StoreError subclasses."""
+        """Lock the directory, recover, and start flushing in the background. Raises StoreError subclasses."""
 
     def close() -> None:
-        """Flush everything, write the checkpoint, remove the abort file, free the lock. A second call does nothing."""
+        """Flush everything, write the checkpoint, remove the abort file and free the lock. A second call does nothing."""
 
     def put_message(message: InnerMessage) -> PutResult:
-        """Append one message. Never raises for the message's own faults: the status says them.
+        """Append one message. Faults of the message are not raised: the status reports them.
 
-        The message is visible to readers only after `dispatch`.
+        Readers see the message only after `dispatch`.
         """
 
     def put_messages(batch: InnerBatch) -> PutResult:
-        """Append a batch back to back, all or none (Apache: putMessages)."""
+        """Append the messages of a batch back to back, all or none (Apache: putMessages)."""
 
     def put_plain(messages: PlainMessages) -> Places:
-        """Append plain messages up to the first that `put_message` has to look at; return where they are.
+        """Append plain messages up to the first that needs `put_message`; return the places of those that were appended.
 
-        That is one whose queue is not there yet or is a special one, for which there is no room in the log's or queue's file,
-        or which the store does not take. Those of one queue may become visible together.
+        A message needs `put_message` if its queue is missing or a batch queue, if the log's or the queue's file has no room
+        for it, or if the store refuses it. Messages of one queue may become visible together.
         """
 
     def dispatch(arrived: ArrivalListener | None = None) -> bool:
-        """Make everything appended visible that may be, under synchronous flush only what is flushed, and tell of it.
+        """Make visible all appended messages that may be visible, and report them to `arrived`.
 
-        Of a master's bytes (`append_log`) only a part at a time: whether to call again, in a later turn.
+        Under synchronous flush these are only the flushed ones. A master's bytes (`append_log`) become visible in parts: returns
+        True if more are left, for another call in a later turn.
         """
 
     def get_message(
@@ -287,113 +290,117 @@ class IMessageStore(Interface):
         tags_codes: Collection[int] | None,
         matches: RecordTest | None = None,
     ) -> GetResult:
-        """Read a queue from `offset`; entries whose tags code is not in `tags_codes`, and records that do not match, are
-        passed over.
+        """Read a queue from `offset` on.
+
+        Entries whose tags code is not in `tags_codes`, and records for which `matches` returns False, are skipped.
         """
 
     def min_offset_in_queue(topic: str, queue_id: int) -> int:
-        """The first readable queue offset; 0 for an unknown queue."""
+        """Return the first readable queue offset; 0 for an unknown queue."""
 
     def max_offset_in_queue(topic: str, queue_id: int) -> int:
-        """The offset behind the last visible message; 0 for an unknown queue."""
+        """Return the offset behind the last visible message; 0 for an unknown queue."""
 
     def offset_by_time(topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
-        """The queue offset of the message stored at that time (Apache: getOffsetInQueueByTime)."""
+        """Return the queue offset of the message stored at that time (Apache: getOffsetInQueueByTime)."""
 
     def store_timestamp(topic: str, queue_id: int, offset: int) -> int:
-        """When the message at that queue offset was stored, in ms; -1 where there is none."""
+        """Return the store time of the message at that queue offset in ms; -1 if the queue has no such message."""
 
     def earliest_message_time(topic: str, queue_id: int) -> int:
-        """Store time of the queue's first readable message in ms; -1 where it has none."""
+        """Return the store time of the queue's first readable message in ms; -1 if it has no message."""
 
     def look_message(physical_offset: int) -> bytes | None:
-        """The stored record that begins there; None where none is proved to.
+        """Return the stored record that is proved to begin there, else None.
 
-        Proof is the entry of the record's queue, or that the record was just put. Bytes in a body that look like a
-        record and name their own place are none. A record that no queue has is found by `walk_to_message` alone.
+        The proof is an entry of the record's queue, or that the record was just put. Bytes in a body that look like a record and
+        name their own place are no proof. A record that no queue has is found by `walk_to_message` only.
         """
 
     def walk_to_message(physical_offset: int) -> Generator[None, None, bytes | None]:
-        """The same by a walk from record to record, in steps of a few ms; the generator returns the record or None."""
+        """Find the same by walking from record to record, in steps of a few ms; the generator returns the record or None."""
 
     def query_message(topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
-        """The newest visible records of a topic with a key, stored from `begin` to `end` ms (Apache: queryMessage).
+        """Return the newest visible records of a topic with a key, stored from `begin` to `end` ms (Apache: queryMessage).
 
-        A key is a message's unique key or one of its KEYS. Times count in whole seconds from the index file's first.
+        A key is a message's unique key or one of its KEYS. Times are compared in whole seconds after the index file's first.
         """
 
     def build_index(max_bytes: int) -> bool:
-        """Index about so many bytes of the log, where it waits for that; whether more is left. For times of leisure."""
+        """Index about `max_bytes` of the log's records that wait for it; return whether more are left. For idle times."""
 
     def is_in_memory(topic: str, queue_id: int, offset: int) -> bool:
-        """Whether the message at that offset is recent enough to be read without the disk (Apache: checkInMemByConsumeOffset)."""
+        """Return whether the message at that offset can be read without the disk (Apache: checkInMemByConsumeOffset)."""
 
     def queue_entries(topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """Physical offset, size and tags code of at most `count` records from a queue offset on."""
+        """Return the physical offset, size and tags code of at most `count` records from a queue offset on."""
 
     def configure(config: StoreConfig) -> None:
-        """Take over another configuration's limits on messages and reads; paths and file sizes stay as they are."""
+        """Take over the limits on messages and reads of another configuration. Paths and file sizes stay the same."""
 
     def queue_ids(topic: str) -> list[int]:
-        """The queues that exist for a topic, in order."""
+        """Return the queues that exist for a topic, in order."""
 
     def topics() -> list[str]:
-        """All topics that have a queue, sorted."""
+        """Return all topics that have a queue, sorted."""
 
     def delete_topics(topics: Collection[str]) -> None:
         """Drop the queues of these topics; their records stay in the log until it expires.
 
-        Of many queues most files stay until `delete_more`, which `close` does to the end.
+        If there are many queues, most files stay until `delete_more` deletes them; `close` deletes the rest.
         """
 
     def delete_more() -> bool:
-        """Delete the files of some queues that were dropped; whether more are left. Raises OSError, then they stay."""
+        """Delete the files of some dropped queues; return whether more are left. Raises OSError; then the files stay."""
 
     def clean_expired_queues() -> int:
-        """Delete queues that lead only to expired records; how many (Apache: cleanExpiredConsumerQueue)."""
+        """Delete queues whose records have all expired; return how many (Apache: cleanExpiredConsumerQueue)."""
 
     def deleted_unconsumed() -> Mapping[tuple[str, int], int]:
-        """By topic and queue, how many messages were deleted since the start though a consumer still needed them."""
+        """Return, by topic and queue, how many messages were deleted since the start although a consumer still needed them."""
 
     def clean_unused_topics(retained: Collection[str]) -> int:
-        """Delete the queues of topics not among these, but system topics and light queues; how many topics."""
+        """Delete the queues of all topics not in `retained`, except system topics and light queues; return how many topics."""
 
     def delete_expired_log() -> None:
-        """Delete expired log files in the next turns at any hour of the day (Apache: executeDeleteFilesManually)."""
+        """Delete expired log files in the next turns, at any hour of the day (Apache: executeDeleteFilesManually)."""
 
     def min_physical_offset() -> int:
-        """The first byte of the log."""
+        """Return the physical offset of the log's first byte."""
 
     def max_physical_offset() -> int:
-        """The first byte behind the log's last record."""
+        """Return the physical offset of the first byte after the log's last record."""
 
     def flushed_offset() -> int:
-        """Everything before this physical offset is on disk."""
+        """Return the physical offset up to which the log is on disk."""
 
     def when_flushed(offset: int, callback: Callable[[bool], None]) -> None:
-        """Call back when the log is on disk up to `offset` (True), or when that took longer than allowed (False).
+        """Call back with True when the log is on disk up to `offset`, or with False if that takes longer than allowed.
 
-        The callback runs in the flush thread: it must hand over to its own thread at once.
+        The callback runs in the flush thread. It must hand over to its own thread at once.
         """
 
     def read_log(offset: int, max_bytes: int) -> memoryview | None:
-        """The log's bytes from a physical offset on, whole records or not, at most to the end of their file.
+        """Return the log's bytes from a physical offset on, at most to the end of their file; they need not be whole records.
 
-        Empty at the log's end; None where the log has no such offset. Files are sent to their end, blanks included.
+        Empty at the log's end; None if the log does not have the offset. Files are sent to their end, blank records included.
         """
 
     def newest_file_offset() -> int:
-        """Where the file begins that the log's end is in (Apache: from where an empty slave is served)."""
+        """Return the first offset of the file in which the log ends (Apache: an empty slave is served from there)."""
 
     def last_record_offset() -> int:
-        """Where the last record begins that recovery or replication passed; some offset before the log's end if none is known."""
+        """Return the offset of the last record that recovery or replication has read.
+
+        If none is known, it is some offset before the log's end.
+        """
 
     def append_log(offset: int, data: bytes | memoryview) -> None:
-        """Append a master's bytes, which begin at the log's end; cut anywhere, whole records become visible by `dispatch`.
+        """Append a master's bytes at the log's end. They may be cut anywhere; `dispatch` makes whole records visible.
 
-        An empty log begins with the first bytes' offset. From then on messages cannot be put.
-        Raises LogMismatch, ReplicaDamaged, StoreFull, StoreClosed; then nothing was appended but whole records.
+        An empty log begins at the offset of the first bytes. After the first call messages cannot be put.
+        Raises LogMismatch, ReplicaDamaged, StoreFull, StoreClosed; then nothing was appended except whole records.
         """
 
     def check() -> list[Inconsistency]:
-        """Walk log and queues and name every inconsistency; empty for a sound store."""
+        """Compare the log with the queues and return every inconsistency; empty for a sound store."""

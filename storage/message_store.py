@@ -58,22 +58,22 @@ logger = logging.getLogger(__name__)
 
 
 _TAIL_BYTES = 64 * 1024
-"""What stands for the last record after the log was cut before it."""
+"""The distance from the log's end at which the last record is assumed to begin after the log was cut before it."""
 
 
 @implementer(IMessageStore)
 class FileMessageStore:
-    """Commit log, consume queues and their life in one directory that Apache's broker can open too.
+    """A store over files: commit log and consume queues in one directory, which Apache's broker can open too.
 
-    `recovery_report` says what the last start found, `retention` what may be deleted. A closed store can be started again.
+    `recovery_report` tells what the last start found; `retention` decides what may be deleted. A closed store can start again.
 
-    `is_batch_topic` says whether a topic has batch queues; where it says None, the directories found at the start count.
+    `is_batch_topic` returns whether a topic has batch queues; if it returns None, the directories found at the start decide.
     `bit_map_of` makes filter bit maps for the queues' extensions, from a topic and a message's properties. `committed` is
-    called in a thread of the store when messages can become visible that an earlier `dispatch` left out.
+    called in a thread of the store when messages that an earlier `dispatch` left out can become visible.
     """
 
     put_message: Callable[[InnerMessage], PutResult]
-    """The appender's own, of the latest start: nothing stands between a sender and the log."""
+    """The `put` method of the current appender, bound at each start. A sender calls it without any layer between."""
     put_messages: Callable[[InnerBatch], PutResult]
     put_plain: Callable[[PlainMessages], Places]
 
@@ -110,7 +110,7 @@ class FileMessageStore:
         self._make_parts()
 
     def _described(self, topic: str, physical_offset: int, size: int) -> tuple[int, bytes | None]:
-        """What a queue's extension says of a record."""
+        """Return the store time and filter bit map that a queue's extension holds for a record."""
         record = self._log.read(physical_offset, size)
         return describe(topic, record, self._bit_map_of) if record is not None else (0, None)
 
@@ -133,11 +133,11 @@ class FileMessageStore:
 
     @property
     def is_open(self) -> bool:
-        """Whether messages can be put and read."""
+        """Return whether messages can be put and read."""
         return self._flush is not None
 
     def start(self) -> None:
-        """Lock, recover, begin flushing. Raises StoreError subclasses; then the directory is free again."""
+        """Lock, recover, and begin to flush. Raises StoreError subclasses; then the directory is free again."""
         if self._flush is not None:
             return
         clean = self._directory.open()
@@ -193,7 +193,7 @@ class FileMessageStore:
         )
 
     def _forget_index_behind(self, end_timestamp: int) -> None:
-        """Let the checkpoint vouch for no index file that is gone: another will be in its place, unflushed at first."""
+        """Take back the checkpoint's claim for index files that are gone: new, unflushed files will replace them."""
         if end_timestamp < self._checkpoint.index_msg_timestamp:
             self._checkpoint.index_msg_timestamp = end_timestamp
             self._checkpoint.save(self._sync)
@@ -201,7 +201,7 @@ class FileMessageStore:
     def close(self) -> None:
         """Dispatch and flush everything, write the checkpoint, remove the abort file, free the lock.
 
-        Raises OSError where a flush failed: then nothing more becomes visible, and the next start recovers.
+        Raises OSError if a flush failed: then nothing more becomes visible, and the next start recovers.
         """
         flush, self._flush = self._flush, None
         if flush is None:
@@ -238,7 +238,7 @@ class FileMessageStore:
         self._index.index.release()
 
     def configure(self, config: StoreConfig) -> None:
-        """Take over limits."""
+        """Take over the limits of another configuration."""
         self.config = config
         self._reader.configure(config)
         self._appender.configure(config)
@@ -248,9 +248,9 @@ class FileMessageStore:
     # Writing
 
     def dispatch(self, arrived: ArrivalListener | None = None) -> bool:
-        """Make visible what may be, and index it where enough waits; under synchronous flush the rest is flushed soon.
+        """Make records visible, and index them if enough are waiting. Under synchronous flush the rest is flushed soon.
 
-        Of a master's bytes a part at a time: whether more is left.
+        A master's bytes become visible in parts: returns whether more are left.
         """
         more = self._replica is not None and self._show_replica(self._replica, arrived)
         try:
@@ -270,13 +270,13 @@ class FileMessageStore:
             return False
 
     def _stay_behind(self, error: OSError) -> None:
-        """What could not be shown for want of descriptors is shown by the next call. Raises what does not pass."""
+        """Leave records to the next call if descriptors are short. Raises the error if it is not a passing shortage."""
         if not is_shortage(error):
             raise error
         logger.warning("queues stay behind the log, tried again from now on: %s", error)
 
     def _visible_end(self) -> int:
-        """Behind the last record that readers may know of."""
+        """Return the end of the last record that may become visible."""
         end = self._log.max_offset if self._replica is None else self._replica.visible_end
         end = min(end, self._log.committed_offset)
         if self._sync_flush:
@@ -304,17 +304,17 @@ class FileMessageStore:
                 self._replica.drop(queue)
 
     def delete_more(self) -> bool:
-        """Delete some more files of what was dropped."""
+        """Delete more files of dropped queues; return whether more are left."""
         return self._queues.delete_more()
 
     # Retention on request; the broker's RetentionService does the periodic part
 
     def clean_expired_queues(self) -> int:
-        """Delete queues that lead only to expired records."""
+        """Delete queues whose records have all expired."""
         return len(self._queues.remove_queues(self.retention.expired_queues()))
 
     def deleted_unconsumed(self) -> Mapping[tuple[str, int], int]:
-        """By topic and queue, how many messages a full disk deleted though a consumer still needed them."""
+        """Return, by topic and queue, how many messages a full disk deleted although a consumer still needed them."""
         return self.retention.deleted_unconsumed
 
     def clean_unused_topics(self, retained: Collection[str]) -> int:
@@ -324,21 +324,21 @@ class FileMessageStore:
         return len(unused)
 
     def delete_expired_log(self) -> None:
-        """Let expired log files go without waiting for the hour."""
+        """Delete expired log files without waiting for the hour."""
         self.retention.delete_soon()
 
     # Replicating
 
     def read_log(self, offset: int, max_bytes: int) -> memoryview | None:
-        """The log's bytes from an offset on, at most to the end of their file."""
+        """Return the log's bytes from an offset on, at most to the end of their file."""
         return self._log.read_bytes(offset, max_bytes)
 
     def newest_file_offset(self) -> int:
-        """Where the file begins that the log's end is in."""
+        """Return the first offset of the file in which the log ends."""
         return self._log.max_offset - self._log.max_offset % self._log.file_size
 
     def last_record_offset(self) -> int:
-        """Where the last record begins that recovery or replication passed."""
+        """Return the offset of the last record that recovery or replication has read."""
         log = self._log
         known, first = log.last_record_offset, log.min_offset
         return known if first <= known < log.max_offset else max(first, log.max_offset - _TAIL_BYTES)
@@ -364,7 +364,7 @@ class FileMessageStore:
         tags_codes: Collection[int] | None,
         matches: RecordTest | None = None,
     ) -> GetResult:
-        """Read a queue; an unknown one is an empty one, as in Apache, whose reads make the queue."""
+        """Read a queue. An unknown queue reads like an empty one, as in Apache, whose reads create the queue."""
         queue = self._queues.by_key.get((topic, queue_id))
         if queue is None:
             batches = self._queues.batches.get((topic, queue_id))
@@ -374,78 +374,78 @@ class FileMessageStore:
         return self._reader.get(queue, offset, max_count, max_bytes, tags_codes, matches)
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """The first readable queue offset."""
+        """Return the first readable queue offset."""
         queue = self._queues.get(topic, queue_id)
         return queue.min_offset if queue is not None else 0
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """The offset behind the last visible message."""
+        """Return the offset after the last visible message."""
         queue = self._queues.get(topic, queue_id)
         return queue.max_offset if queue is not None else 0
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
-        """Where reading from a time begins; 0 for an unknown queue."""
+        """Return the offset where reading from a time begins; 0 for an unknown queue."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.offset_by_time(queue, timestamp_ms, boundary) if queue is not None else 0
 
     def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int:
-        """When the message at a queue offset was stored."""
+        """Return the store time of the message at a queue offset in ms."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.store_timestamp(queue, offset) if queue is not None else -1
 
     def earliest_message_time(self, topic: str, queue_id: int) -> int:
-        """When the queue's first readable message was stored."""
+        """Return the store time of the queue's first readable message in ms."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.store_timestamp(queue, queue.min_offset) if queue is not None else -1
 
     def look_message(self, physical_offset: int) -> bytes | None:
-        """A copy of the record that is proved to begin there."""
+        """Return a copy of the record that is proved to begin there, else None."""
         record = self._records.at(physical_offset)
         return None if record is None else bytes(record)
 
     def walk_to_message(self, physical_offset: int) -> Generator[None, None, bytes | None]:
-        """A copy of the record that the walk over its file reaches there."""
+        """Walk over the file's records to the offset; the generator returns a copy of the record there, or None."""
         record = yield from self._records.walk_to(physical_offset)
         return None if record is None else bytes(record)
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
-        """The newest records with a key, oldest of them first."""
+        """Return the newest records with a key, oldest first."""
         self.build_index(CATCH_UP_BYTES)
         most = min(max_count, self.config.max_msgs_num_batch)
         return self._index.query(topic, key, most, begin, end, self._log.record_at)
 
     def build_index(self, max_bytes: int) -> bool:
-        """Index a part of what waits for it."""
+        """Index a part of the records that wait for it."""
         return self._flush is not None and self._index.build(self._visible_end(), max_bytes)
 
     def is_in_memory(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether the message is recent enough to be read without the disk."""
+        """Return whether the message can be read without the disk."""
         queue = self._queues.get(topic, queue_id)
         return queue is not None and self._reader.is_in_memory(queue, offset)
 
     def queue_entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """Physical offset, size and tags code of records."""
+        """Return the physical offset, size and tags code of records."""
         queue = self._queues.get(topic, queue_id)
         return queue.entries_from(offset, count) if queue is not None else []
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic."""
+        """Return the queues of a topic."""
         return self._queues.queue_ids(topic)
 
     def topics(self) -> list[str]:
-        """All topics that have a queue."""
+        """Return all topics that have a queue."""
         return self._queues.topics()
 
     def min_physical_offset(self) -> int:
-        """The first byte of the log."""
+        """Return the physical offset of the log's first byte."""
         return self._log.min_offset
 
     def max_physical_offset(self) -> int:
-        """The first byte behind the log's last record."""
+        """Return the physical offset of the first byte after the log's last record."""
         return self._log.max_offset
 
     def flushed_offset(self) -> int:
-        """Everything before this offset is on disk."""
+        """Return the physical offset up to which the log is on disk."""
         return self._log.flushed_offset
 
     def take_longest_flush(self) -> float:
@@ -459,7 +459,7 @@ class FileMessageStore:
         self._flush.request(offset, callback)
 
     def check(self) -> list[Inconsistency]:
-        """Walk log, queues and index."""
+        """Check the log, the queues and the index."""
         return self._check_parts() + list(self._check_index())
 
     def _check_index(self) -> Iterator[Inconsistency]:
@@ -467,7 +467,7 @@ class FileMessageStore:
         return check_index(self._index.index.files, scan, self._log.min_offset, self._index.position)
 
     def _check_parts(self) -> list[Inconsistency]:
-        """Walk log and queues; what has come of a replica's next record is no damage."""
+        """Check the log and the queues. The received part of a replica's next record is no damage."""
         if self._flush is not None and self._flush.error is None:
             self._log.commit()
         if self._replica is None:

@@ -1,7 +1,7 @@
-"""Proves that a record begins at a physical offset that a peer, or a file beside the log, names.
+"""Proves that a record begins at a physical offset named by a peer or by a file outside the log.
 
-A body may hold bytes that look like a record and name their own place. Such a place is no record's: no queue entry
-names it, and the walk over the file's records, each of which says where the next one begins, passes it by.
+A body may contain bytes that look like a record and name their own place. No queue entry leads to such a place, and a walk
+over the file's records skips it, because each record tells where the next one begins.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.queue_table import QueueTable
 
 STEP_BYTES = 2 << 20
-"""How much of the log one step of a walk passes: at most 8 ms, with the smallest records."""
+"""The bytes of the log that one step of a walk reads: at most 8 ms, with the smallest records."""
 MOST_FILES_KNOWN = 64
-"""Files whose passed places are kept: where a walk came to, each `STEP_BYTES`."""
+"""The number of files for which the places reached by walks are kept, one each `STEP_BYTES`."""
 
 
 class ProvedRecords:
-    """Finds records of one open store."""
+    """Finds records of an open store."""
 
     def __init__(self, log: CommitLog, queues: QueueTable, dispatcher: Dispatcher) -> None:
         self._log = log
@@ -36,9 +36,9 @@ class ProvedRecords:
         self._passed: dict[int, list[int]] = {}
 
     def at(self, offset: int) -> memoryview | None:
-        """The record at `offset`, where its queue's entry names this place or it waits to become visible; else None.
+        """Return the record at `offset` if its queue's entry leads there or if it waits to become visible; else None.
 
-        The log's first record and the first of a file need no entry. The cost is one entry, however long the log is.
+        The log's first record and the first record of a file need no entry. The cost is one entry, however long the log is.
         """
         record = self._log.record_at(offset)
         if record is None or offset % self._log.file_size == 0 or offset == self._log.min_offset:
@@ -64,10 +64,10 @@ class ProvedRecords:
         return offset == first or (isinstance(tags_code, list) and offset in tags_code[::ENTRY_FIELDS])
 
     def walk_to(self, offset: int) -> Generator[None, None, memoryview | None]:
-        """Walk from the file's start to `offset`, with a pause after each step; returns the record, None if there is none.
+        """Walk from the file's start to `offset`, with a pause after each step; return the record, or None without one.
 
-        For records that no queue has: those of a deleted topic, half messages of 3.x. A later walk begins where an
-        earlier one came to.
+        For records that no queue has: those of a deleted topic, and half messages of 3.x. A later walk begins at a place that an
+        earlier one reached.
         """
         record = self.at(offset)
         if record is not None or self._log.record_at(offset) is None:
@@ -84,7 +84,7 @@ class ProvedRecords:
         return self._log.record_at(offset)
 
     def _nearest_passed(self, offset: int) -> int:
-        """The last place before `offset` that a walk is known to pass."""
+        """Return the last place before `offset` that a walk has reached."""
         first = offset - offset % self._log.file_size
         passed = self._passed.setdefault(first, [first])
         while passed[-1] > self._log.max_offset:
@@ -100,7 +100,10 @@ class ProvedRecords:
 
 
 def _pass(file: MappedFile, position: int, offset: int) -> int:
-    """Behind the records from `position` on, some `STEP_BYTES` of them, none beyond `offset`; `position` where none fits."""
+    """Return the end of the records from `position` on, about `STEP_BYTES` of them and at most to `offset`.
+
+    Returns `position` if no record fits.
+    """
     base, data = file.first_offset, file.readable.obj
     assert isinstance(data, mmap)
     end = min(offset, position + STEP_BYTES) - base

@@ -1,4 +1,4 @@
-"""Writes recorded traffic: segments of bounded size in a directory, each with a file of marks beside it."""
+"""Writes recorded traffic: segments of bounded size in a directory, each with a file of marks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from twisted_mq.protocol.layouts.recording import MAGIC, MARK_STRUCT, encode_rec
 SEGMENT_SUFFIX, MARKS_SUFFIX = ".mqrec", ".mqmarks"
 SEGMENT_BYTES = 256 * 1024 * 1024
 MARK_BYTES = 1024 * 1024
-"""So much lies between two marks at least."""
+"""The least number of bytes between two marks."""
 
 
 @attrs.define
 class SegmentWriter:
-    """Appends frames to the newest segment of a directory, which is made if missing; each run begins one of its own.
+    """Appends frames to the newest segment of a directory, which is created if missing. Each run begins a new segment.
 
-    A segment that has more than `segment_bytes` is followed by another. `flush` hands what was written to the system.
+    A segment of more than `segment_bytes` is followed by another. `flush` hands the written data to the system.
     """
 
     directory: str
@@ -32,7 +32,7 @@ class SegmentWriter:
     _next_mark: int = 0
 
     def append(self, time_us: int, from_client: bool, connection: bytes, frame: bytes) -> None:
-        """Raises OSError."""
+        """Append a frame. Raises OSError."""
         segment = self._segment
         if segment is None or self._position >= self.segment_bytes:
             segment = self._begin()
@@ -54,13 +54,13 @@ class SegmentWriter:
         return self._segment
 
     def flush(self) -> None:
-        """Others see what was appended; the segment first, so that no mark leads behind it."""
+        """Make the appended data visible to others: the segment first, so that no mark leads past its end."""
         for file in (self._segment, self._marks):
             if file is not None:
                 file.flush()
 
     def close(self) -> None:
-        """A second call does nothing."""
+        """Close the files. A second call does nothing."""
         self.flush()
         for file in (self._segment, self._marks):
             if file is not None:

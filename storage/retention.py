@@ -1,12 +1,12 @@
-"""Which files may go, and when a store refuses messages (Apache: CleanCommitLogService, CleanConsumeQueueService).
+"""Decides which files expire, and when a store refuses messages (Apache: CleanCommitLogService, CleanConsumeQueueService).
 
-The first half are pure rules: time and disk usage are arguments. `Retention` applies them to one open store. It takes
-files out of the log and the queues at once and answers their paths; whoever calls removes those, oldest first, in a
-thread where the reactor must not wait for a disk, and hands back what could not be removed.
+The first half has pure rules: time and disk usage are arguments. `Retention` applies them to an open store. It takes
+files out of the log and the queues at once and returns their paths. The caller removes these files, oldest first, in a
+thread if the reactor must not wait for a disk, and hands back the paths that could not be removed.
 
 A file in use is no obstacle: readers' views keep its blocks until they are freed. So Apache's wait for readers
-(destroyMapedFileIntervalForcibly) has nothing to wait for here; only a file that the system refuses to unlink is tried
-again every redeleteHangedFileInterval.
+(destroyMapedFileIntervalForcibly) is not needed here. Only a file that the system refuses to unlink is tried again, every
+redeleteHangedFileInterval.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from twisted_mq.storage.queues.queue_table import QueueTable
 logger = logging.getLogger(__name__)
 
 MANUAL_TURNS = 20
-"""For how many turns a manual request deletes (Apache: MAX_MANUAL_DELETE_FILE_TIMES)."""
+"""The number of turns in which a manual request deletes files (Apache: MAX_MANUAL_DELETE_FILE_TIMES)."""
 QUEUES_A_STEP = 256
-"""After so many queues without a file to remove the caller gets a chance to do something else."""
+"""After this many queues without a file to remove, the caller gets a chance to do something else."""
 HOUR_MS = 3_600_000
 
 TrimIndex = Callable[[int], Sequence[str]]
-"""Takes out what leads to before a physical offset; answers paths to remove."""
+"""Removes index entries that lead to offsets before a physical offset; returns paths to delete."""
 
 
 class Space(enum.Enum):
-    """How full the store's disks are."""
+    """The fill level of the store's disks."""
 
     PLENTY = "plenty"
     SCARCE = "past diskMaxUsedSpaceRatio: expired files go at any hour"
@@ -49,7 +49,7 @@ class Space(enum.Enum):
 
 @attrs.frozen
 class DiskUsage:
-    """How much of the log's and of the queues' disk is used, 0.0 to 1.0; NOT_KNOWN (-1.0) where that cannot be told."""
+    """The used share of the log's and of the queues' disk, 0.0 to 1.0; NOT_KNOWN (-1.0) if it is not known."""
 
     log: float
     queues: float
@@ -57,7 +57,7 @@ class DiskUsage:
 
 @attrs.frozen
 class Needed:
-    """The first message of a queue that a consumer still needs: it and all behind it in the log stay, unless the disk is full."""
+    """The first message of a queue that a consumer still needs. It and all later records stay unless the disk is full."""
 
     topic: str
     queue_id: int
@@ -66,7 +66,7 @@ class Needed:
 
 
 def space(config: StoreConfig, usage: DiskUsage) -> Space:
-    """What the fuller disk means. The two upper limits are taken within 35 to 90 and 30 to 85 percent, as Apache does."""
+    """Return the level of the fuller disk. The two upper limits are kept within 35 to 90 and 30 to 85 percent, as in Apache."""
     most = max(usage.log, usage.queues)
     if most > min(max(config.disk_space_warning_level_ratio, 35), 90) / 100:
         return Space.FULL
@@ -78,14 +78,14 @@ def space(config: StoreConfig, usage: DiskUsage) -> Space:
 
 
 def is_hour_to_delete(delete_when: str, hour: int) -> bool:
-    """Whether `hour` (0 to 23) is one of deleteWhen's, as in 04;16 (UtilAll.isItTimeToDo)."""
+    """Return whether `hour` (0 to 23) is in deleteWhen, for example 04;16 (UtilAll.isItTimeToDo)."""
     return hour in {int(one) for one in delete_when.split(";") if one.strip()}
 
 
 def expired_count(modified_ms: Sequence[int], now_ms: int, reserved_ms: int, *, at_once: bool, most: int) -> int:
-    """How many of a log's oldest files go; `modified_ms` has one time a file, oldest first. The last one never goes.
+    """Return how many of a log's oldest files expire; `modified_ms` has one time per file, oldest first. The last file stays.
 
-    The first file that is young enough ends it, so that no hole is made (MappedFileQueue.deleteExpiredFileByTime).
+    Counting stops at the first file that is young enough, so that no hole is made (MappedFileQueue.deleteExpiredFileByTime).
     """
     count = 0
     for modified in modified_ms[:-1][:most]:
@@ -96,13 +96,16 @@ def expired_count(modified_ms: Sequence[int], now_ms: int, reserved_ms: int, *, 
 
 
 def kept_count(ends: Sequence[int], needed: Collection[Needed]) -> int:
-    """How many of the oldest files have nothing that is needed; `ends` has the offset behind each."""
+    """Return how many of the oldest files contain no needed message; `ends` has the offset after each file."""
     first = min((one.physical_offset for one in needed), default=None)
     return len(ends) if first is None else sum(end <= first for end in ends)
 
 
 def remove_file(path: str) -> None:
-    """Unlink and put that on disk, so that a power cut leaves no hole between files; gone already is fine. Raises OSError."""
+    """Unlink a file and sync the directory, so that a power cut leaves no hole between files. Raises OSError.
+
+    A file that is already gone is no error.
+    """
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -111,7 +114,7 @@ def remove_file(path: str) -> None:
 
 
 class Retention:
-    """The limits of one open store. All calls but those of module functions come from the store's thread."""
+    """The retention limits of an open store. All methods are called in the store's thread."""
 
     def __init__(
         self, config: StoreConfig, log: CommitLog, queues: QueueTable, gate: Gate, trim_index: TrimIndex
@@ -127,10 +130,10 @@ class Retention:
         self._hanged: list[str] = []
         self._hanged_tried_ms = 0
         self.deleted_unconsumed: dict[tuple[str, int], int] = {}
-        """How many messages of a queue were deleted though a consumer still needed them, because the disk was full."""
+        """The number of a queue's messages deleted although a consumer still needed them, because the disk was full."""
 
     def configure(self, config: StoreConfig) -> None:
-        """Take over limits and hours from the next turn on."""
+        """Take over limits and hours, from the next turn on."""
         self._config = config
 
     # The log
@@ -140,7 +143,7 @@ class Retention:
         self._manual_turns = MANUAL_TURNS
 
     def may_expire(self) -> bool:
-        """Whether the log has more than the file that is written."""
+        """Return whether the log has more files than the one being written."""
         return len(self._log.files.files) > 1
 
     def expire_log(self, now_ms: int, hour: int, usage: DiskUsage, needed: Collection[Needed] = ()) -> list[str]:
@@ -188,7 +191,7 @@ class Retention:
         return paths
 
     def _tell_deleted(self, needed: Collection[Needed]) -> None:
-        """Count the needed messages that went, and have readers told of it from now on."""
+        """Count the needed messages that were deleted, and report them to readers from now on."""
         minimum = self._log.min_offset
         for one in needed:
             queue = self._queues.get(one.topic, one.queue_id)
@@ -206,9 +209,9 @@ class Retention:
     # Queues and index
 
     def trim(self) -> Iterator[list[str]]:
-        """Bring queues and index to the log's minimum in steps; each gives the paths of what it took out.
+        """Bring queues and index to the log's minimum in steps; each step yields the paths that it took out.
 
-        Nothing is done while the minimum is where it was. An empty list is a chance to pause.
+        Does nothing if the minimum has not changed. An empty list is a chance to pause.
         """
         minimum = self._log.min_offset
         if minimum <= self._trimmed_to:
@@ -223,7 +226,7 @@ class Retention:
         self._trimmed_to = minimum
 
     def expired_queues(self) -> list[tuple[str, int]]:
-        """Topic and id of the queues that lead only to before the log's minimum, system topics' left out."""
+        """Return topic and id of the queues that lead only to before the log's minimum; not those of system topics."""
         minimum = self._log.min_offset
         return [
             (queue.topic, queue.queue_id)
@@ -244,12 +247,12 @@ class Retention:
     # What could not be removed
 
     def could_not_remove(self, paths: Sequence[str], now_ms: int) -> None:
-        """Remember paths, oldest first, for a later try."""
+        """Remember paths, oldest first, to try again later."""
         self._hanged += paths
         self._hanged_tried_ms = now_ms
 
     def hanged_files(self, now_ms: int) -> list[str]:
-        """What is to be tried again now; who fails says so with `could_not_remove`."""
+        """Return the paths to try again now; report failures with `could_not_remove`."""
         if now_ms - self._hanged_tried_ms <= self._config.redelete_hanged_file_interval_ms:
             return []
         hanged, self._hanged = self._hanged, []
@@ -257,7 +260,7 @@ class Retention:
 
 
 def _modified_ms(path: str) -> int:
-    """When a file was last written; 0 for one that is gone, which may go from the log too."""
+    """Return when a file was last written, in ms; 0 for a missing file, which the log may forget too."""
     try:
         return os.stat(path).st_mtime_ns // 1_000_000
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Reading a store's log and queues without its lock and without changing them: for `mq store` and the checks.
+"""Reads a store's log and queues without its lock and without changes, for `mq store` and the checks.
 
-A broker may be writing meanwhile: what is not written yet is simply not there.
+A broker may be writing at the same time; bytes that are not written yet are not read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
 
 
 class StoreReader:
-    """A store directory; `commit_log` where that lies elsewhere. Raises NoStore where no commit log is."""
+    """A store directory; `commit_log` is given if that lies elsewhere. Raises NoStore if no commit log is there."""
 
     def __init__(self, root: str, commit_log: str | None = None) -> None:
         self.paths = StorePaths(root, commit_log)
@@ -33,11 +33,11 @@ class StoreReader:
 
     @property
     def min_offset(self) -> int:
-        """The log's first byte."""
+        """The physical offset of the log's first byte."""
         return self.files[0].first_offset if self.files else 0
 
     def messages(self, *, check_crc: bool = True, decompress: bool = True) -> Iterator[MessageExt]:
-        """Every message of the log in order; `problems` names what could not be read, and reading goes on behind it."""
+        """Yield every message of the log in order. `problems` names what could not be read; reading continues after it."""
         for offset, view, position in self._places():
             try:
                 yield decode_message(view, position, check_crc=check_crc, decompress=decompress)
@@ -45,13 +45,13 @@ class StoreReader:
                 self.problems.append(Inconsistency(self.directory, offset, error.reason))
 
     def records(self) -> Iterator[tuple[int, memoryview]]:
-        """(physical offset, stored bytes) of every sound record; damaged ones as in `messages`."""
+        """Yield (physical offset, stored bytes) of every sound record; damaged records are treated as in `messages`."""
         for offset, view, position in self._places():
             (size,) = unpack_size(view, position)
             yield offset, view[position : position + size]
 
     def _places(self) -> Iterator[tuple[int, memoryview, int]]:
-        """(physical offset, its file's bytes, position there) of every sound record."""
+        """Yield (physical offset, its file's bytes, position there) of every sound record."""
         start: int | None = self.min_offset
         while start is not None:
             scan = LogScan(self.files, start)
@@ -69,11 +69,11 @@ class StoreReader:
         return next(file for file in reversed(self.files) if file.first_offset <= offset)
 
     def queues(self) -> Iterator[QueueFiles]:
-        """Every consume queue, sorted by topic and queue id."""
+        """Yield every consume queue, sorted by topic and queue id."""
         for topic, queue_id in self.paths.queue_directories():
             yield QueueFiles(topic, queue_id, self.paths.queue(topic, queue_id))
 
     def batch_queues(self) -> Iterator[BatchQueueFiles]:
-        """Every batch queue, sorted by topic and queue id."""
+        """Yield every batch queue, sorted by topic and queue id."""
         for topic, queue_id in self.paths.batch_queue_directories():
             yield BatchQueueFiles(topic, queue_id, self.paths.batch_queue(topic, queue_id))

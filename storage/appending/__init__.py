@@ -1,1 +1,1 @@
-"""From a message to its record and its queue entry: the store's hot path."""
+"""Turns messages into records and queue entries: the store's hot path."""

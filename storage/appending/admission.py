@@ -1,4 +1,4 @@
-"""Which messages a store takes (Apache: HookUtils.checkBeforePutMessage, MessageExtEncoder, CommitLog.asyncPutMessages)."""
+"""Rules for accepting messages (Apache: HookUtils.checkBeforePutMessage, MessageExtEncoder, CommitLog.asyncPutMessages)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from twisted_mq.storage.files.paths import HIGHEST_QUEUE_ID, is_topic_name
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutStatus
 
 LONGEST_TOPIC = 127
-"""Retry topics alone may be longer, up to 255."""
+"""Only retry topics may be longer, up to 255."""
 
 
 def inner_number(message: InnerMessage) -> int | None:
-    """How many messages a record of a batch queue counts for; None where flags and INNER_NUM do not say it together.
+    """Return how many messages a record of a batch queue holds; None if flags and INNER_NUM do not agree on it.
 
     Apache: DefaultMessageStore.asyncPutMessage, CommitLog.getMessageNum.
     """
@@ -39,7 +39,7 @@ def inner_number(message: InnerMessage) -> int | None:
 
 
 def based(message: InnerMessage, queue_offset: int) -> bytes:
-    """A message's properties in a batch queue: an inner batch has its first queue offset among them."""
+    """Return a message's properties for a batch queue. Those of an inner batch include its first queue offset."""
     if not message.sys_flag & INNER_BATCH:
         return message.properties
     text = delete_property(from_utf8(message.properties), PROPERTY_INNER_BASE)
@@ -48,7 +48,7 @@ def based(message: InnerMessage, queue_offset: int) -> bytes:
 
 
 class Admission:
-    """The rules of one configuration."""
+    """The admission rules of one configuration."""
 
     def __init__(self, config: StoreConfig) -> None:
         self.delay_table = parse_delay_levels(config.message_delay_level)
@@ -59,7 +59,7 @@ class Admission:
         self._max_body = config.max_message_size
 
     def verdict(self, messages: Sequence[InnerMessage]) -> PutStatus | None:
-        """Why these messages' sizes are refused; None where they are not."""
+        """Return the status that refuses messages of these sizes; None if the sizes are allowed."""
         for message in messages:
             if len(message.properties) > MAX_PROPERTIES_BYTES:
                 return PutStatus.PROPERTIES_SIZE_EXCEEDED
@@ -68,7 +68,10 @@ class Admission:
         return None
 
     def verdict_on_batch(self, batch: InnerBatch) -> PutStatus | None:
-        """Why a batch is refused: nothing, a transaction, a delay or batches in it, or too large as a whole."""
+        """Return the status that refuses a batch, else None.
+
+        A batch is refused if it is empty, contains a transaction, a delay or other batches, or is too large as a whole.
+        """
         shared = batch.shared
         if not len(batch) or self._delay_level(shared) > 0 or shared.sys_flag & INNER_BATCH:
             return PutStatus.MESSAGE_ILLEGAL
@@ -83,12 +86,12 @@ class Admission:
         return None if self.may_have_queue(shared.topic, shared.queue_id) else PutStatus.MESSAGE_ILLEGAL
 
     def may_have_queue(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue of this name may be made."""
+        """Return whether a queue of this name may be created."""
         short = len(topic) <= LONGEST_TOPIC or topic.startswith(RETRY_PREFIX)
         return short and is_topic_name(topic) and 0 <= queue_id <= HIGHEST_QUEUE_ID
 
     def due_time(self, message: InnerMessage, store_timestamp: int) -> int:
-        """The tags code of a message in the schedule topic: when it is due, in ms, if it has a delay level."""
+        """Return a message's tags code; in the schedule topic a message with a delay level has its due time in ms."""
         level = self._delay_level(message)
         return delivery_time(level, store_timestamp, self.delay_table) if level > 0 else message.tags_code
 

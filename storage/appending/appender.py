@@ -1,7 +1,7 @@
-"""Appending messages: the store's hot path (Apache: CommitLog.asyncPutMessage, DefaultAppendMessageCallback).
+"""Appends messages: the store's hot path (Apache: CommitLog.asyncPutMessage, DefaultAppendMessageCallback).
 
-One message costs one record, one copy into the mapped log, and one tuple for the dispatcher; disk space for the record
-and its queue entry is there before either is written, so a full disk leaves nothing half-written.
+A message costs one record, one copy into the mapped log, and one tuple for the dispatcher. Disk space for the record
+and its queue entry is taken before either is written, so a full disk leaves nothing half-written.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ logger = logging.getLogger(__name__)
 
 _UNUSUAL = OUT_OF_QUEUES | INNER_BATCH
 _PUT_OK = PutStatus.PUT_OK
-"""A constant of this module: up to Python 3.11 looking up an enum's member takes as long as ten other lookups."""
+"""The member as a constant of this module: up to Python 3.11 an enum lookup takes as long as ten other lookups."""
 
 
 Row: TypeAlias = tuple[ConsumeQueue, Iterator[int], list[int]]
-"""Messages for one queue: it, the queue offsets that it has room for, and the entries as `append_many` takes them."""
+"""The messages for one queue: the queue, the queue offsets it has room for, and the entries as `append_many` takes them."""
 
 
 def _last_offset(row: Row) -> int:
@@ -47,7 +47,7 @@ def _last_offset(row: Row) -> int:
 
 
 class Appender:
-    """Writes into one log and hands on to one dispatcher, while the gate is open."""
+    """Writes into one log and passes the records to one dispatcher, while the gate is open."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Appender:
         self._admission.configure(config)
 
     def put(self, message: InnerMessage) -> PutResult:
-        """Append one message. Its record is made once; where it begins a new file, only its offset is made anew."""
+        """Append one message. The record is encoded once; if it begins a new file, only its offset is set again."""
         if self._gate.why is not None:
             return refused(self._gate.why)
         if len(message.body) > self._max_body or len(message.properties) > MAX_PROPERTIES_BYTES:
@@ -169,7 +169,7 @@ class Appender:
     def _enqueue(
         self, messages: PlainMessages, offsets: Sequence[int], sizes: Sequence[int], most: int, timestamp: int
     ) -> list[int]:
-        """Take the next queue offset for each of the first messages, `most` at most, and hand these to the dispatcher."""
+        """Take the next queue offset for the first messages, at most `most`, and hand them to the dispatcher."""
         rows: dict[int, Row] = {}
         queue_offsets: list[int] = []
         columns = zip(messages.queue_ids[:most], offsets, sizes, messages.tags_codes)  # noqa: B905
@@ -194,14 +194,14 @@ class Appender:
         return queue_offsets
 
     def _other_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """A batch queue, or a new queue; None where none of this name may be."""
+        """Return a batch queue, or a new queue; None if no queue of this name may exist."""
         batches = self._queues.batches.get((topic, queue_id))
         if batches is not None or not self._admission.may_have_queue(topic, queue_id):
             return batches
         return self._queues.make(topic, queue_id)
 
     def _put_in_batch_queue(self, queue: BatchConsumeQueue, message: InnerMessage) -> PutResult:
-        """Append one record; an inner batch counts for as many messages as it says, and learns the first one's offset."""
+        """Append one record. An inner batch counts for as many messages as it states, and gets the offset of the first one."""
         count = inner_number(message)
         if count is None:
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
@@ -244,7 +244,7 @@ class Appender:
         return PutResult(_PUT_OK, queue_offset, offset, offset + size, timestamp, count)
 
     def _make_room(self, queue: ConsumeQueue, size: int, count: int) -> PutResult | None:
-        """Take disk space for records of `size` bytes and `count` queue entries; answers why not, or None."""
+        """Take disk space for records of `size` bytes and `count` queue entries; return the refusal, or None on success."""
         if size > self._log.largest_record:
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
         try:
@@ -289,7 +289,7 @@ class Appender:
     def _encode_batch(
         self, queue: ConsumeQueue, batch: InnerBatch, timestamp: int
     ) -> tuple[bytes | bytearray, list[int]]:
-        """The records as they are at the log's present end, and their sizes."""
+        """Return the records, encoded for the log's current end, and their sizes."""
         shared = batch.shared
         return encode_records(
             queue.topic_bytes,

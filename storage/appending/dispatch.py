@@ -1,4 +1,4 @@
-"""From the log to the queues: appended records wait here until they may become visible (Apache: ReputMessageService)."""
+"""Holds appended records until they may become visible, then writes their queue entries (Apache: ReputMessageService)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
 from twisted_mq.storage.interfaces import ArrivalListener
 
 EVERYTHING = 1 << 63
-"""Behind every physical offset."""
+"""An offset after every physical offset."""
 
 
 class Queue(Protocol):
-    """What a dispatcher needs of a queue; `max_offset` is the offset of the next entry."""
+    """The part of a queue that a dispatcher uses; `max_offset` is the offset of the next entry."""
 
     topic: str
     queue_id: int
@@ -23,28 +23,28 @@ class Queue(Protocol):
         """Write the next entry."""
 
     def append_many(self, numbers: Sequence[int]) -> None:
-        """Write the next entries: physical offset, size and tags code of each, in one row."""
+        """Write the next entries: physical offset, size and tags code of each, in one flat sequence."""
 
 
 Pending = tuple[Queue, int, int, int | list[int], int]
 """queue, physical offset, size, tags code, store timestamp.
 
-Records that were put together are one: it has their size together, and their entries in the tags code's place, as
-`append_many` takes them.
+Records that were put together form one item. Its size is their total size, and in place of the tags code it has their
+entries, as `append_many` takes them.
 """
 
 
 class Dispatcher:
-    """Pending records in the order of the log. Whoever appends a record appends it to `pending` too."""
+    """The pending records in the order of the log. Code that appends a record to the log also appends it to `pending`."""
 
     def __init__(self) -> None:
         self.pending: list[Pending] = []
         self.last_store_timestamp = 0
 
     def run(self, end_offset: int, arrived: ArrivalListener | None = None) -> None:
-        """Write the queue entries of all pending records that end at `end_offset` or before, in order, and tell of each.
+        """Write the queue entries of all pending records that end at or before `end_offset`, in order, and report each.
 
-        Records that were put together wait for the last of them. What `arrived` appends meanwhile stays pending. Where it
+        Records that were put together become visible with the last of them. Records that `arrived` appends stay pending. If it
         raises, no entry is lost or repeated.
         """
         pending = self.pending
@@ -74,18 +74,18 @@ class Dispatcher:
                 self.pending = pending[done:] + self.pending
 
     def hidden(self) -> set[int]:
-        """The physical offsets of the pending records."""
+        """Return the physical offsets of the pending records."""
         found: set[int] = set()
         for _, physical_offset, _, tags_code, _ in self.pending:
             found.update(tags_code[::ENTRY_FIELDS] if isinstance(tags_code, list) else (physical_offset,))
         return found
 
     def drop(self, queue: Queue) -> None:
-        """Forget the pending records of a queue that is deleted."""
+        """Forget the pending records of a deleted queue."""
         self.pending = [entry for entry in self.pending if entry[0] is not queue]
 
 
 def _tell(arrived: ArrivalListener, queue: Queue, first: int, tags_codes: list[int], store_timestamp: int) -> None:
-    """Tell of records that were put together, from queue offset `first` on: each tags code once."""
+    """Report records that were put together, from queue offset `first` on: each tags code once."""
     for code in dict.fromkeys(tags_codes):
         arrived(queue.topic, queue.queue_id, first + tags_codes.index(code), code, store_timestamp)

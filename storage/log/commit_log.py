@@ -1,7 +1,7 @@
-"""The log of all records, of all topics, in the order of arrival (Apache: CommitLog).
+"""The log of the records of all topics, in the order of arrival (Apache: CommitLog).
 
-Records never cross a file's end: where the next one and 8 bytes more do not fit, a blank record fills the file and
-the record begins the next one. The 8 bytes are the blank record's own, so it always fits.
+Records never cross the end of a file: if the next record plus 8 bytes do not fit, a blank record fills the file and
+the record begins the next one. The 8 bytes are for the blank record, so it always fits.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from twisted_mq.storage.files.next_file import NextFile
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 
 _NOWHERE = 1 << 63
-"""The base while no file is open for writing: no offset is behind it."""
+"""The base while no file is open for writing: greater than every offset."""
 
 
 COMMITTED = 1 << 63
-"""Behind every offset: what is written through a mapping can be read at once."""
+"""Greater than every offset: bytes written through a mapping can be read at once."""
 
 
 class CommitLog:
-    """Append and read records by physical offset.
+    """Appends and reads records by physical offset.
 
-    The hot path of the store works on three fields: a record may be written to `view[max_offset - base:]` while its
-    end is not past `limit`; otherwise `make_room` comes first. Whoever writes moves `max_offset`. Readers get what is
-    before `committed_offset`.
+    The store's hot path uses three fields: a record may be written to `view[max_offset - base:]` if its end is at or before
+    `limit`; otherwise call `make_room` first. The writer advances `max_offset`. Readers get the bytes before `committed_offset`.
     """
 
     def __init__(
@@ -41,7 +40,7 @@ class CommitLog:
         self.flushed_offset = 0
         self.last_store_timestamp = 0
         self.last_record_offset = 0
-        """Where the last record begins that recovery or replication passed; appends of a master leave it."""
+        """The offset of the last record that recovery or replication has read. A master's appends do not change it."""
         self.lengthened: OddFile | None = None
         self.base = _NOWHERE
         self.limit = 0
@@ -55,24 +54,24 @@ class CommitLog:
         self._at_random = False
 
     def prepare_files(self, next_file: NextFile, near_end_bytes: int) -> None:
-        """From now on have the next file made ahead when the end of the last one is so near."""
+        """From now on have the next file made in advance when the end of the last one is at most `near_end_bytes` away."""
         self._next_file = next_file
         self._prepare_bytes = near_end_bytes
 
     @property
     def largest_record(self) -> int:
-        """The longest record that a file can hold, in bytes."""
+        """The length of the longest record that fits into a file, in bytes."""
         return self.file_size - BLANK_BYTES
 
     @property
     def min_offset(self) -> int:
-        """The first byte that is still there."""
+        """The physical offset of the first byte that is still in the log."""
         return self.files.min_offset
 
     def load(self) -> None:
         """Find the files. Raises WrongFileSize, MissingLogFile.
 
-        A last file that was cut off behind others of the right size is made whole again with zeros, see `lengthened`.
+        If the last file is too short and the files before it have the right size, it is filled up with zeros, see `lengthened`.
         """
         odd = self.files.load()
         self.lengthened = odd[0] if len(odd) == 1 and self.files.lengthen_last(odd[0]) else None
@@ -84,7 +83,7 @@ class CommitLog:
         self.max_offset = self.flushed_offset = self.files.max_offset
 
     def truncate(self, offset: int) -> Truncation:
-        """Drop everything from `offset` on and go on writing there."""
+        """Drop everything from `offset` on and continue writing there."""
         truncation = self.files.truncate(offset)
         with self._flushing:
             self.max_offset = offset
@@ -98,7 +97,7 @@ class CommitLog:
         return truncation
 
     def read_at_random(self, at_random: bool) -> None:
-        """Have the kernel read nothing ahead of what is looked at, or do so again (Apache: scanFileAndSetReadMode)."""
+        """Switch the kernel's read-ahead off or on again (Apache: scanFileAndSetReadMode)."""
         self._at_random = at_random
         for file in self.files.files:
             file.read_at_random(at_random)
@@ -112,9 +111,9 @@ class CommitLog:
         self.limit = self.base + max(0, file.allocated - BLANK_BYTES)
 
     def make_room(self, size: int) -> None:
-        """Make `size` bytes at `max_offset` writable, in one file; rolls to the next file where needed.
+        """Make `size` bytes at `max_offset` writable in one file; go to the next file if needed.
 
-        Nothing changes where it raises StoreFull. `size` is at most `largest_record`.
+        Nothing changes if it raises StoreFull. `size` is at most `largest_record`.
         """
         files = self.files.files
         if files and self.max_offset + size + BLANK_BYTES <= files[-1].first_offset + self.file_size:
@@ -157,24 +156,24 @@ class CommitLog:
         file.wrote = self.file_size
 
     def commit(self) -> int:
-        """The offset before which everything is in the files: here all that was written."""
+        """Return the offset up to which everything is in the files: here, all that was written."""
         return self.max_offset
 
     def begin_flush(self) -> int:
-        """Commit what is to be put on disk now, and say where it ends; then `end_flush`. For the flush thread."""
+        """Commit the bytes to be flushed now and return their end; `end_flush` follows. For the flush thread."""
         with self._flushing:
             self._flush_end = COMMITTED
         return self.commit()
 
     def end_flush(self, end: int) -> None:
-        """What lies before `end` is on disk, unless it was truncated meanwhile: other bytes may be there now."""
+        """Record that the bytes before `end` are on disk, unless they were truncated meanwhile: other bytes may be there now."""
         with self._flushing:
             self.flushed_offset = min(end, self._flush_end)
 
     def append_bytes(self, data: bytes | memoryview) -> None:
-        """Write a master's bytes at `max_offset`, over as many files as they need. Raises StoreFull.
+        """Write a master's bytes at `max_offset`, into as many files as they need. Raises StoreFull.
 
-        What was written before it raised stays; nothing rolls and no blank record is made: the bytes have their own.
+        The bytes written before the error stay. No blank record is made: the bytes contain the master's.
         """
         position = 0
         while position < len(data):
@@ -189,7 +188,7 @@ class CommitLog:
             self._activate(file)
 
     def read_bytes(self, offset: int, max_bytes: int) -> memoryview | None:
-        """The log's bytes from `offset` on, not copied, at most to the end of their file; None outside of the log."""
+        """Return the log's bytes from `offset` on without a copy, at most to the end of their file; None outside the log."""
         if not self.min_offset <= offset <= self.max_offset:
             return None
         end = min(offset + max_bytes, self.max_offset, self.committed_offset, self.next_file_offset(offset))
@@ -199,7 +198,7 @@ class CommitLog:
         return file.readable[offset - file.first_offset : end - file.first_offset]
 
     def read(self, offset: int, size: int) -> memoryview | None:
-        """`size` bytes from `offset`, not copied; None unless all of them are written and in one file."""
+        """Return `size` bytes from `offset` without a copy; None unless all of them are written and in one file."""
         end = offset + size
         if end > self.max_offset or size < 0:
             return None
@@ -211,7 +210,7 @@ class CommitLog:
         return file.readable[offset - file.first_offset : end - file.first_offset]
 
     def record_at(self, offset: int) -> memoryview | None:
-        """The record that begins at `offset`; None where none does: the record's own offset must say so."""
+        """Return the record that begins at `offset`; None if no record begins there. The record must contain that offset."""
         head = self.read(offset, PLACE_BYTES)
         if head is None:
             return None
@@ -219,11 +218,11 @@ class CommitLog:
         return self.read(offset, size) if magic in MAGICS and own_offset == offset else None
 
     def next_file_offset(self, offset: int) -> int:
-        """Where the file behind the one that covers `offset` begins (Apache: rollNextFile)."""
+        """Return the first offset of the file after the one that contains `offset` (Apache: rollNextFile)."""
         return offset + self.file_size - offset % self.file_size
 
     def release(self) -> None:
-        """Give back all files; views that others hold stay valid."""
+        """Release all files; views that others hold stay valid."""
         self.view = self._readable = memoryview(b"")
         self.base, self.limit = _NOWHERE, 0
         if self._next_file is not None:

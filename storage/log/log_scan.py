@@ -1,4 +1,4 @@
-"""Walking the log record by record, and knowing where it stops being sound."""
+"""Walks the log record by record, and finds where it stops being sound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE
 from twisted_mq.protocol.text.java import from_utf8
 
 _STEP_BYTES = 128 << 10
-"""How much of the log is read as rows at once."""
+"""The number of bytes of the log that are read into rows at once."""
 
 
 class LogFile(Protocol):
@@ -41,7 +41,7 @@ class LogFile(Protocol):
         """The whole file."""
 
     def find_all(self, data: bytes, position: int) -> Iterator[int]:
-        """The positions from `position` on where these bytes lie."""
+        """Yield the positions of these bytes from `position` on."""
 
 
 class StopReason(enum.Enum):
@@ -53,7 +53,7 @@ class StopReason(enum.Enum):
 
 
 class Rows(NamedTuple):
-    """Records of the file that begins at an offset."""
+    """Ordinary records of one file; `base` is the file's first offset."""
 
     first_offset: int
     rows: list[Row]
@@ -61,10 +61,10 @@ class Rows(NamedTuple):
 
 @attrs.define
 class LogScan:
-    """Iterate over the records from a record's first byte on; afterwards `end_offset` is behind the last intact one.
+    """Iterates over the records from a record's first byte on. Afterwards `end_offset` is the end of the last intact record.
 
-    Intact: a known magic, lengths that add up, the body's CRC, an own offset equal to the place, a printable topic.
-    A blank record leads to the next file, whatever its size says, as in Apache's checkMessageAndReturnSize.
+    A record is intact if its magic is known, its lengths add up, the body's CRC is right, it contains its own offset, and
+    its topic is printable. A blank record leads to the next file whatever its size, as in Apache's checkMessageAndReturnSize.
     """
 
     files: Sequence[LogFile]
@@ -81,7 +81,7 @@ class LogScan:
             yield part
 
     def parts(self) -> Iterator[Rows | DispatchFields]:
-        """The same records: ordinary ones as rows, many at a time, the others one by one."""
+        """Yield the same records: ordinary ones as rows, many at a time, the others one by one."""
         return self._parts(_STEP_BYTES)
 
     def _parts(self, step_bytes: int) -> Iterator[Rows | DispatchFields]:
@@ -119,7 +119,7 @@ class LogScan:
             position += record.size
 
     def _rows(self, file: LogFile, position: int, step_bytes: int) -> list[Row]:
-        """The intact ordinary records from a position on."""
+        """Return the intact ordinary records from a position on."""
         view, rows = file.readable, list[Row]()
         data = view.obj
         assert isinstance(data, mmap)
@@ -144,7 +144,7 @@ class LogScan:
         return record
 
     def _wrong(self, record: DispatchFields) -> str:
-        """What the lengths and the body's CRC cannot tell: no CRC covers the rest of a record."""
+        """Return the faults that lengths and the body's CRC do not show: no CRC covers the rest of a record."""
         if record.physical_offset != self.end_offset:
             return f"the record says it is at {record.physical_offset}"
         if not record.topic.isprintable() or record.queue_id < 0 or record.queue_offset < 0:
@@ -157,9 +157,9 @@ class LogScan:
 
 
 def _torn(view: memoryview, position: int, size: int) -> str:
-    """What is wrong with the last record where a kill came between its parts: a slave writes bytes as they arrive.
+    """Return the fault of the last record if a kill left it half-written: a slave writes bytes as they arrive.
 
-    No CRC covers properties; those that were not written are zeros, with which none end. Apache's recovery passes them.
+    No CRC covers properties. Unwritten ones are zeros, and no properties end with zeros. Apache's recovery accepts them.
     """
     end = position + size
     if view[end - 1] or any(view[end : end + BLANK_BYTES]):
@@ -169,7 +169,7 @@ def _torn(view: memoryview, position: int, size: int) -> str:
 
 
 def first_store_timestamp(view: Buffer) -> int:
-    """When the record was stored that begins a log file, in ms; 0 where none does."""
+    """Return the store time in ms of the record that begins a log file; 0 if no record begins there."""
     try:
         return read_head(view).store_timestamp
     except RecordError:
@@ -177,7 +177,7 @@ def first_store_timestamp(view: Buffer) -> int:
 
 
 def intact_behind(files: Sequence[LogFile], offset: int) -> int | None:
-    """The physical offset of an intact record behind `offset`, where the log is damaged; None where none follows."""
+    """Return the physical offset of an intact record after `offset`, at which the log is damaged; None if none follows."""
     for file in files:
         if file.first_offset + file.size > offset:
             found = _intact_in(file, max(0, offset + 1 - file.first_offset))
@@ -187,7 +187,7 @@ def intact_behind(files: Sequence[LogFile], offset: int) -> int | None:
 
 
 def _intact_in(file: LogFile, start: int) -> int | None:
-    """The position of an intact record in a file that begins at `start` or behind it."""
+    """Return the position of an intact record at or after `start` in a file; None without one."""
     for magic in MAGICS.values():
         for found in file.find_all(magic, start + MAGIC_POSITION):
             if _is_intact(file, found - MAGIC_POSITION):
@@ -204,7 +204,7 @@ def _is_intact(file: LogFile, position: int) -> bool:
 
 
 def record_matches(record: memoryview, topic: str, queue_id: int, queue_offset: int, size: int) -> bool:
-    """Whether a record is the one that a queue entry means."""
+    """Return whether a record matches its queue entry."""
     try:
         found = dispatch_fields(record)
     except RecordError:

@@ -1,4 +1,4 @@
-"""The commit log that a configuration asks for."""
+"""Makes the commit log for a configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted_mq.storage.log.transient_pool import BufferedCommitLog, TransientSt
 
 
 def make_commit_log(config: StoreConfig, allocate: Allocate = posix_fallocate, sync: Sync = fdatasync) -> CommitLog:
-    """A log that is not loaded yet; long files are made ahead."""
+    """Return a log that is not loaded yet. If its files are long, they are made in advance."""
     directory, size = config.paths.commit_log, config.mapped_file_size_commit_log
     step = config.commit_log_allocation_step
     log = CommitLog(directory, size, step, allocate)
@@ -28,6 +28,6 @@ def make_commit_log(config: StoreConfig, allocate: Allocate = posix_fallocate, s
 
 
 def _warm_pages(config: StoreConfig) -> int:
-    """Only under synchronous flush is a file put on disk while it is warmed."""
+    """Return after how many pages a file is flushed while it is warmed: only under synchronous flush it is flushed at all."""
     sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
     return config.flush_least_pages_when_warm_mapped_file if sync_flush else 0

@@ -1,8 +1,9 @@
-"""Writing past the page cache's mapping: records first go to memory of the process (Apache: TransientStorePool).
+"""Writing through buffers in memory instead of a mapping (Apache: TransientStorePool).
 
-A commit writes them to the file with pwrite, later a flush puts them on disk. Readers see only what is committed. What
-is not committed when the process dies is lost, so this is for brokers whose slaves or asynchronous flush may lose as
-much; under synchronous flush the flush commits first. Apache locks the buffers in memory (mlock); these may be swapped.
+A commit writes the buffers to the file with pwrite, and a later flush puts them on disk. Readers see only committed
+records. Uncommitted ones are lost if the process dies, so the pool is for brokers whose slaves or asynchronous flush
+accept such a loss; under synchronous flush the flush commits first. Apache locks the buffers in memory (mlock); these may
+be swapped.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class TransientStorePool:
-    """`count` buffers of one commit log file's size. Memory is taken when a buffer is first written to."""
+    """`count` buffers, each with the size of a commit log file. A buffer takes memory when it is first written to."""
 
     def __init__(self, count: int, buffer_bytes: int) -> None:
         private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -32,11 +33,11 @@ class TransientStorePool:
 
     @property
     def available(self) -> int:
-        """How many buffers nobody uses."""
+        """Return how many buffers are free."""
         return len(self._free)
 
     def borrow(self) -> memoryview | None:
-        """A buffer with whatever it last held; None where all are in use."""
+        """Return a free buffer with its old content; None if all are in use."""
         return self._free.popleft() if self._free else None
 
     def give_back(self, buffer: memoryview) -> None:
@@ -45,10 +46,10 @@ class TransientStorePool:
 
 
 class BufferedCommitLog(CommitLog):
-    """A commit log whose `view` is a borrowed buffer. `commit` may be called from any thread, all else from one.
+    """A commit log whose `view` is a borrowed buffer. `commit` may be called in any thread, everything else in one.
 
-    Without a free buffer a file is written through its mapping, or with `fast_fail` PoolExhausted is raised until a
-    commit has freed one.
+    Without a free buffer a file is written through its mapping. With `fast_fail`, PoolExhausted is raised instead until a
+    commit has freed a buffer.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class BufferedCommitLog(CommitLog):
         self._buffers: dict[int, memoryview | None] = {}
         """By a file's first offset; None for a file that is written through its mapping."""
         self._data_ends: dict[int, int] = {}
-        """Of files that were rolled away from: where their blank record's 8 bytes end."""
+        """For each file that is full: the end of the 8 bytes of its blank record."""
         self._committing = threading.Lock()
 
     # Writing
@@ -79,7 +80,7 @@ class BufferedCommitLog(CommitLog):
         self.committed_offset = self.max_offset
 
     def truncate(self, offset: int) -> Truncation:
-        """Drop everything from `offset` on; what is before it is committed. Raises OSError."""
+        """Drop everything from `offset` on; the rest is committed. Raises OSError."""
         self.commit()
         truncation = super().truncate(offset)
         self.committed_offset = offset
@@ -151,7 +152,7 @@ class BufferedCommitLog(CommitLog):
     # Committing
 
     def commit(self) -> int:
-        """Write to the files what was put so far; everything before the answer is in them. Raises OSError."""
+        """Write all records put so far to the files; return the offset up to which the files are complete. Raises OSError."""
         with self._committing:
             end = self.max_offset
             for file in tuple(self.files.files):
@@ -179,24 +180,24 @@ class BufferedCommitLog(CommitLog):
     # Reading
 
     def read(self, offset: int, size: int) -> memoryview | None:
-        """`size` bytes from `offset`; None unless all of them are committed and in one file."""
+        """Return `size` bytes from `offset`; None unless all of them are committed and in one file."""
         return super().read(offset, size) if offset + size <= self.committed_offset else None
 
     def read_bytes(self, offset: int, max_bytes: int) -> memoryview | None:
-        """The log's committed bytes from `offset` on, at most to the end of their file."""
+        """Return the log's committed bytes from `offset` on, at most to the end of their file."""
         if offset > self.committed_offset:
             return None
         return super().read_bytes(offset, min(max_bytes, self.committed_offset - offset))
 
     def release(self) -> None:
-        """Give back files and buffers; what is not committed is lost."""
+        """Release files and buffers; uncommitted records are lost."""
         for first in tuple(self._buffers):
             self._return(first)
         super().release()
 
 
 def _write(path: str, position: int, data: memoryview) -> None:
-    """Write all of `data` into a file that has its disk space already; nowhere if it expired meanwhile. Raises OSError."""
+    """Write all of `data` into a file whose disk space is already taken. Does nothing if the file has expired. Raises OSError."""
     if not data:
         return
     try:

@@ -1,1 +1,1 @@
-"""Consume queues: where in the log the messages of one topic and queue id lie."""
+"""Consume queues: the places in the log of the messages of one topic and queue id."""

@@ -1,8 +1,8 @@
-"""The queue of one topic and queue id that counts the messages inside records (Apache: BatchConsumeQueue).
+"""The queue of one topic and queue id whose records may hold several messages each (Apache: BatchConsumeQueue).
 
-Topics with the attribute queue.type=BatchCQ have one: 46 bytes a record, however many messages it holds. Entries lie one
-behind the other in the files; places here are counted in entries, offsets in messages. A record of three messages at
-queue offset 7 has one entry, which answers for the offsets 7, 8 and 9, and the next record is at 10. So there are no
+Topics with the attribute queue.type=BatchCQ have such queues: 46 bytes a record, however many messages it holds. Entries
+lie back to back in the files. Places here are counted in entries, offsets in messages. A record of three messages at
+queue offset 7 has one entry, which covers the offsets 7, 8 and 9, and the next record is at 10. So there are no
 fillers and no bridges: offsets whose record is lost belong to the next entry.
 """
 
@@ -33,13 +33,13 @@ _unpack_from = BATCH_ENTRY.unpack_from
 
 
 def entry_of(record: DispatchFields) -> BatchEntry:
-    """The entry that a batch queue has of a record."""
+    """Return the entry that a batch queue has for a record."""
     count = inner_count(record.properties)
     return record.physical_offset, record.size, record.tags_code, record.store_timestamp, record.queue_offset, count
 
 
 class BatchConsumeQueue(ConsumeQueue):
-    """One queue. Whoever writes a record says with `expect` what it holds; `append` writes the entries in that order."""
+    """A batch queue. The writer of a record calls `expect` with its contents; `append` writes the entries in that order."""
 
     __slots__ = ("_begin", "_end", "_expected", "_flushed", "_reserved")
 
@@ -54,7 +54,7 @@ class BatchConsumeQueue(ConsumeQueue):
     # Writing
 
     def reserve(self, count: int = 1) -> None:
-        """Take disk space for `count` records behind those that are expected. Raises StoreFull; then nothing is lost."""
+        """Take disk space for `count` records after the expected ones. Raises StoreFull; then nothing is lost."""
         end = (self._end + len(self._expected) + count) * BATCH_ENTRY_BYTES
         while self._reserved < end:
             file = self.files.find(self._reserved) or self.files.append_file(self._reserved)
@@ -62,7 +62,7 @@ class BatchConsumeQueue(ConsumeQueue):
             self._reserved = file.first_offset + file.reserve(needed, self._step_for(file))
 
     def expect(self, queue_offset: int, count: int, store_timestamp: int) -> None:
-        """A record was written whose entry was reserved: its first queue offset, its messages, its store time in ms."""
+        """Note a written record whose entry was reserved: its first queue offset, its messages, its store time in ms."""
         self._expected.append((queue_offset, count, store_timestamp))
         self.next_offset = self.reserved_offset = queue_offset + count
 
@@ -78,7 +78,10 @@ class BatchConsumeQueue(ConsumeQueue):
     def append_at(
         self, offset: int, physical_offset: int, size: int, tags_code: int, store_timestamp: int = 0, count: int = 1
     ) -> None:
-        """Write an entry on recovery. Raises StoreFull. Offsets that are taken: the topic was made anew, the older go."""
+        """Write an entry on recovery. Raises StoreFull.
+
+        If offsets are taken, the topic was deleted and created again: the older entries are dropped.
+        """
         if offset < self.max_offset:
             self.truncate(offset)
         self.reserve()
@@ -103,7 +106,7 @@ class BatchConsumeQueue(ConsumeQueue):
     def rewrite(
         self, offset: int, physical_offset: int, size: int, tags_code: int, store_timestamp: int = 0, count: int = 1
     ) -> None:
-        """Put a visible entry right, on recovery; `offset` is that of its first message."""
+        """Correct a visible entry on recovery; `offset` is that of its first message."""
         place = self._place_of(offset)
         if place < self._end and self._at(place)[_BASE] == offset:
             self._put(place, (physical_offset, size, tags_code, store_timestamp, offset, count))
@@ -123,7 +126,10 @@ class BatchConsumeQueue(ConsumeQueue):
         return physical_offset, size, tags_code, time, base, count
 
     def _first_place(self, holds: Callable[[BatchEntry], bool]) -> int:
-        """The lowest place whose entry `holds`, which must not hold before and hold from there on; the end where none."""
+        """Return the lowest place for whose entry `holds` is true; the end without one.
+
+        `holds` must be false for all places before it and true from it on.
+        """
         low, high = self._begin, self._end
         while low < high:
             middle = (low + high) // 2
@@ -134,33 +140,33 @@ class BatchConsumeQueue(ConsumeQueue):
         return low
 
     def _place_of(self, offset: int) -> int:
-        """The place of the entry that answers for an offset."""
+        """Return the place of the entry that covers an offset."""
         return self._first_place(lambda entry: entry[_BASE] + entry[_COUNT] > offset)
 
     def _base(self, place: int) -> int:
-        """The first offset of the entry at a place; `max_offset` at the end."""
+        """Return the first offset of the entry at a place; `max_offset` at the end."""
         return self._at(place)[_BASE] if place < self._end else self.max_offset
 
     def batch_entry(self, offset: int) -> BatchEntry | None:
-        """The whole entry that answers for an offset; None outside the visible ones."""
+        """Return the whole entry that covers an offset; None outside the visible entries."""
         if offset < self.min_offset or offset >= self.max_offset:
             return None
         place = self._place_of(offset)
         return self._at(place) if place < self._end else None
 
     def entry(self, offset: int) -> Entry | None:
-        """The record that holds the message at an offset; None outside the visible ones."""
+        """Return the entry of the record that holds the message at an offset; None outside the visible entries."""
         entry = self.batch_entry(offset)
         return entry[:3] if entry is not None else None
 
     def stored(self, offset: int) -> tuple[int, ...] | None:
-        """The whole entry of the record that begins at an offset, but for that offset."""
+        """Return the whole entry of the record that begins at an offset, without that offset."""
         entry = self.batch_entry(offset)
         return _without_base(entry) if entry is not None and entry[_BASE] == offset else None
 
     @staticmethod
     def wanted(record: DispatchFields) -> tuple[int, ...]:
-        """What `stored` is to be for a record; `append_at` and `rewrite` take it too."""
+        """Return the value that `stored` should have for a record; `append_at` and `rewrite` take it too."""
         return _without_base(entry_of(record))
 
     @property
@@ -169,31 +175,31 @@ class BatchConsumeQueue(ConsumeQueue):
         return self._base(self._end - 1) if self._end > self._begin else -1
 
     def entries_in_file(self, offset: int, count: int) -> memoryview:
-        """Entries of 46 bytes, at most `count`, from the one that answers for `offset` on, as far as its file goes."""
+        """Return entries of 46 bytes, at most `count`, from the one that covers `offset` to the end of its file."""
         return self._in_file(self._place_of(offset), count, self._end)
 
     def batch_entries(self) -> Iterator[BatchEntry]:
-        """All entries from the minimum on."""
+        """Yield all entries from the minimum on."""
         for place in range(self._place_of(self.min_offset), self._end):
             yield self._at(place)
 
     def entries_from(self, offset: int, count: int) -> list[Entry]:
-        """The entries of at most `count` records from the one on that holds the message at `offset`."""
+        """Return the entries of at most `count` records, from the record that holds the message at `offset` on."""
         if not self.min_offset <= offset < self.max_offset:
             return []
         place = self._place_of(offset)
         return [self._at(one)[:3] for one in range(place, min(self._end, place + count))]
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """(queue offset of the first message, entry) of all records from the minimum on."""
+        """Yield (queue offset of the first message, entry) of all records from the minimum on."""
         for entry in self.batch_entries():
             yield entry[_BASE], entry[:3]
 
     def offset_by_time(self, timestamp_ms: int, *, upper: bool) -> int:
-        """The first offset of the record stored at that time (Apache: BatchConsumeQueue.getOffsetInQueueByTime).
+        """Return the first offset of the record stored at that time (Apache: BatchConsumeQueue.getOffsetInQueueByTime).
 
-        Of several with that time the first, or with `upper` the last; where none has it, the next younger one, and the
-        last record where all are older. For times t1 t1 t3 and a search for t2, the third. The end of an empty queue.
+        If several records have that time, the first of them, or with `upper` the last. If none has it, the next younger record.
+        If all are older, the last record. For times t1 t1 t3 and a search for t2, the third. For an empty queue its end.
         """
         if self._end == self._begin:
             return self.max_offset
@@ -212,7 +218,7 @@ class BatchConsumeQueue(ConsumeQueue):
     # Start
 
     def load(self) -> QueueLoad:
-        """Find the files and the last entry in them; what lies behind it is dropped."""
+        """Find the files and the last entry in them; drop what follows it."""
         odd = self.files.load()
         self._reset(0)
         files = self.files.files
@@ -231,7 +237,7 @@ class BatchConsumeQueue(ConsumeQueue):
         return QueueLoad(truncation=truncation)
 
     def _set_places(self, end: int, base: int) -> None:
-        """Let the entries end before a place; where none is left, the offsets go on at `base`. Nothing is expected."""
+        """Let the entries end before a place; if none is left, the offsets continue at `base`. No record is expected then."""
         for file in self.files.files:
             file.set_position(max(0, min(file.size, end * BATCH_ENTRY_BYTES - file.first_offset)))
         self._expected.clear()
@@ -252,7 +258,7 @@ class BatchConsumeQueue(ConsumeQueue):
         self.max_physical_offset = last[0] + last[1]
 
     def truncate(self, offset: int) -> int:
-        """Drop the entries that answer for `offset` and behind; returns how many messages. Their bytes are zeroed."""
+        """Drop the entries that cover `offset` and later ones; return how many messages. Their bytes are zeroed."""
         before, place = self.max_offset, self._place_of(offset)
         base = self._base(place)
         self.files.truncate(place * BATCH_ENTRY_BYTES)
@@ -260,7 +266,7 @@ class BatchConsumeQueue(ConsumeQueue):
         return before - self.max_offset
 
     def _drop_from(self, offset: int) -> None:
-        """Truncate while records are expected, which stay so."""
+        """Truncate while records are expected; they stay expected."""
         expected = self._expected.copy()
         next_offset = self.next_offset
         self.truncate(offset)
@@ -269,23 +275,23 @@ class BatchConsumeQueue(ConsumeQueue):
         self.next_offset = self.reserved_offset = next_offset
 
     def rewind_to_physical(self, physical_offset: int) -> None:
-        """Go on writing where the entries begin that point to `physical_offset` or behind it; they stay on the disk."""
+        """Continue writing at the first entry that points to `physical_offset` or a later one; the entries stay on disk."""
         place = self._first_place(lambda entry: entry[0] >= physical_offset)
         self._set_places(place, self._base(place))
 
     def first_at_or_behind(self, physical_offset: int) -> int:
-        """The first offset of the first record at `physical_offset` or behind it; `max_offset` where none is."""
+        """Return the first offset of the first record at or after `physical_offset`; `max_offset` without one."""
         return self._base(self._first_place(lambda entry: entry[0] >= physical_offset))
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
-        """Pass over entries whose records the log no longer has (Apache: correctMinOffset)."""
+        """Skip entries whose records are no longer in the log (Apache: correctMinOffset)."""
         if self.files.files:
             self.min_offset = self.first_at_or_behind(min_physical_offset)
 
     def trim(self, min_physical_offset: int) -> list[str]:
-        """Forget the files whose records the log no longer has, the last one never; returns their paths.
+        """Forget the files whose records are no longer in the log, but never the last one; return their paths.
 
-        Where no record is left, `min_offset` is `max_offset`: offsets are never given twice.
+        If no record is left, `min_offset` is `max_offset`: offsets are never given twice.
         """
         count = 0
         for file in self.files.files[:-1]:
@@ -304,9 +310,9 @@ def _without_base(entry: BatchEntry) -> tuple[int, ...]:
 
 
 def _written_bytes(file: MappedFile, next_offset: int) -> tuple[int, int]:
-    """How many bytes of a file are entries that follow each other, and the queue offset behind the last of them.
+    """Return how many bytes of a file are consecutive entries, and the queue offset after the last of them.
 
-    Of two that overlap either may be the damaged one: both do not count, though the first lie in the file before.
+    If two entries overlap, either may be the damaged one: neither counts, even if the first is in the file before.
     """
     end = file.data_end()
     end = min(file.size, end + -end % BATCH_ENTRY_BYTES)

@@ -1,4 +1,4 @@
-"""Reading a batch queue as well: its records hold several messages each (Apache: DefaultMessageStore.getMessage)."""
+"""Reads batch queues too: their records may hold several messages each (Apache: DefaultMessageStore.getMessage)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class BatchQueueReader(QueueReader):
         wanted: Collection[int] | None,
         test: RecordTest | None = None,
     ) -> GetResult:
-        """Records from the one that holds the message at `offset` on; the limits count messages, see `get`.
+        """Return records from the one that holds the message at `offset` on; the limits count messages, see `get`.
 
-        Records are given whole: a reader that asks for a message inside a batch gets those before it too.
+        Records are returned whole: a reader that asks for a message inside a batch gets those before it too.
         """
         refused = out_of_range(queue, offset)
         if refused is not None:
@@ -87,7 +87,7 @@ class BatchQueueReader(QueueReader):
         return too_many or result.size_bytes + size > most_bytes
 
     def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
-        """Where reading from a time begins; the two kinds of queues have rules of their own."""
+        """Return the offset where reading from a time begins; the two kinds of queues have their own rules."""
         if isinstance(queue, BatchConsumeQueue):
             return queue.offset_by_time(timestamp_ms, upper=boundary is Boundary.UPPER)
         return super().offset_by_time(queue, timestamp_ms, boundary)

@@ -1,7 +1,7 @@
-"""The queue of one topic and queue id: where its records lie in the log, 20 bytes a message (Apache: ConsumeQueue).
+"""The queue of one topic and queue id: the places of its records in the log, 20 bytes a message (Apache: ConsumeQueue).
 
 Offsets here are queue offsets (entries) unless a name says bytes. Entries of files that precede the first message
-(a queue rebuilt from a log that begins in its middle) are fillers; readers pass them over. An entry that is equal to
+(a queue rebuilt from a log that begins in its middle) are fillers, which readers skip. An entry that is equal to
 the next one is a bridge over a lost message.
 """
 
@@ -30,10 +30,10 @@ from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, pos
 _pack_into = ENTRY.pack_into
 _unpack_from = ENTRY.unpack_from
 FILES_CHECKED = 3
-"""How many of the last files are looked through on start, as Apache does."""
+"""The number of the last files that are checked at a start, as in Apache."""
 
 _NAME_DEPTH = 3
-"""A queue's directory, its topic's, and consumequeue."""
+"""The queue's directory, its topic's directory, and consumequeue."""
 
 Entry = tuple[int, int, int]
 """physical offset, size, tags code."""
@@ -41,7 +41,7 @@ Entry = tuple[int, int, int]
 
 @attrs.frozen
 class QueueLoad:
-    """What loading a queue found: with odd files or a hole between files nothing was loaded."""
+    """The result of loading a queue. If there were odd files or a hole between files, nothing was loaded."""
 
     odd_files: tuple[OddFile, ...] = ()
     missing_file: str | None = None
@@ -49,15 +49,15 @@ class QueueLoad:
 
     @property
     def damaged(self) -> bool:
-        """Whether the queue has to be built anew from the log."""
+        """Return whether the queue has to be built again from the log."""
         return bool(self.odd_files) or self.missing_file is not None
 
 
 class ConsumeQueue:
-    """One queue. `next_offset` is given to the next message put, `max_offset` is behind the last visible one."""
+    """A consume queue. `next_offset` is for the next message put; `max_offset` follows the last visible message."""
 
     _written_file: MappedFile
-    """Covers the offsets from `_file_start` to `_file_end`, both -1 where none is written to."""
+    """The file of the offsets from `_file_start` to `_file_end`; both are -1 if no file is being written."""
 
     __slots__ = (
         "_allocation_step",
@@ -79,7 +79,7 @@ class ConsumeQueue:
 
     entry_bytes = ENTRY_BYTES
     batched = False
-    """Whether its offsets count the messages inside records, see batch_consume_queue."""
+    """True if its offsets count the messages inside records, see batch_consume_queue."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class ConsumeQueue:
 
     @property
     def directory(self) -> str:
-        """Where the files are."""
+        """Return the directory of the files."""
         return self.files.directory
 
     # Writing
@@ -122,7 +122,7 @@ class ConsumeQueue:
             self.reserved_offset = reserved // ENTRY_BYTES
 
     def _step_for(self, file: MappedFile) -> int:
-        """A small first step, so that a broker with many quiet queues takes little disk."""
+        """Return the step in which disk space is taken; a small first one, so that many quiet queues take little disk."""
         return self._allocation_step if file.allocated else min(self._allocation_step, 4096)
 
     def append(self, physical_offset: int, size: int, tags_code: int) -> None:
@@ -138,7 +138,7 @@ class ConsumeQueue:
         self.max_physical_offset = physical_offset + size
 
     def append_many(self, numbers: Sequence[int]) -> None:
-        """Write visible entries, whose space was reserved: physical offset, size and tags code of each, in one row."""
+        """Write visible entries whose space was reserved: physical offset, size and tags code of each, in one flat sequence."""
         done = 0
         while done < len(numbers):
             offset = self.max_offset
@@ -152,7 +152,7 @@ class ConsumeQueue:
             done += len(part)
 
     def _append_each(self, numbers: Sequence[int]) -> None:
-        """The same, entry by entry: for queues whose entries are more than these numbers."""
+        """Write the entries one by one, for queues whose entries hold more than these numbers."""
         for index in range(0, len(numbers), ENTRY_FIELDS):
             self.append(*numbers[index : index + ENTRY_FIELDS])
 
@@ -171,10 +171,9 @@ class ConsumeQueue:
     def append_at(self, offset: int, physical_offset: int, size: int, tags_code: int) -> None:
         """Write an entry on recovery. Raises StoreFull.
 
-        Offsets that were passed over become fillers before the first record, and behind it the same entry: messages
-        that are lost are bridged by their follower, because Apache's searches by physical offset need ascending ones
-        and its pulls leave out what follows a filler in the same log file. An offset that is taken means that the
-        topic was deleted and made anew: the older entries go.
+        Skipped offsets before the first record become fillers. Later ones get the same entry as this record, as a bridge over
+        the lost messages: Apache's searches by physical offset need ascending offsets, and its pulls leave out what follows a
+        filler in the same log file. If an offset is taken, the topic was deleted and created again: the older entries are dropped.
         """
         if offset < self.max_offset:
             self.truncate(offset)
@@ -191,11 +190,14 @@ class ConsumeQueue:
         self.next_offset = self.max_offset
 
     def is_far(self, offset: int) -> bool:
-        """Whether an entry there would leave a gap longer than a file: a damaged queue offset does, no sum covers it."""
+        """Return whether an entry there would leave a gap longer than a file.
+
+        A damaged queue offset causes such a gap, because no checksum covers it.
+        """
         return self.max_offset > 0 and offset - self.max_offset > self.files.file_size // self.entry_bytes
 
     def rewrite(self, offset: int, physical_offset: int, size: int, tags_code: int) -> None:
-        """Put a visible entry right, on recovery."""
+        """Correct a visible entry on recovery."""
         file = self.files.find(offset * ENTRY_BYTES)
         if file is not None:
             _pack_into(file.view, offset * ENTRY_BYTES - file.first_offset, physical_offset, size, tags_code)
@@ -212,7 +214,7 @@ class ConsumeQueue:
     # Reading
 
     def entry(self, offset: int) -> Entry | None:
-        """The entry at an offset; None outside the visible ones."""
+        """Return the entry at an offset; None outside the visible entries."""
         if offset < self.min_offset or offset >= self.max_offset:
             return None
         position = offset * ENTRY_BYTES
@@ -223,12 +225,12 @@ class ConsumeQueue:
         return physical_offset, size, tags_code
 
     def stored(self, offset: int) -> tuple[int, ...] | None:
-        """The whole entry of the record that begins at an offset, for comparing it with `wanted`."""
+        """Return the whole entry of the record that begins at an offset, for comparison with `wanted`."""
         return self.entry(offset)
 
     @staticmethod
     def wanted(record: DispatchFields) -> tuple[int, ...]:
-        """What `stored` is to be for a record; `append_at` and `rewrite` take it too."""
+        """Return the value that `stored` should have for a record; `append_at` and `rewrite` take it too."""
         return record.physical_offset, record.size, record.tags_code
 
     @property
@@ -237,11 +239,11 @@ class ConsumeQueue:
         return self.max_offset - 1
 
     def entries_in_file(self, offset: int, count: int) -> memoryview:
-        """At most `count` entries from `offset` on, as far as the file goes that holds it; empty where none does."""
+        """Return at most `count` entries from `offset` to the end of its file; empty if no file contains it."""
         return self._in_file(offset, count, self.max_offset)
 
     def _in_file(self, place: int, count: int, end_place: int) -> memoryview:
-        """At most `count` entries from a place on, before another one, as far as the file goes."""
+        """Return at most `count` entries from a place on, before `end_place` and to the end of the file."""
         size = self.entry_bytes
         position = place * size
         file = self.files.find(position)
@@ -251,17 +253,17 @@ class ConsumeQueue:
         return file.readable[start : min(file.size, start + count * size, end_place * size - file.first_offset)]
 
     def entries_from(self, offset: int, count: int) -> list[Entry]:
-        """At most `count` entries from `offset` on."""
+        """Return at most `count` entries from `offset` on."""
         entries = map(self.entry, range(offset, offset + count))
         return [entry for entry in entries if entry is not None]
 
     def next_file_offset(self, offset: int) -> int:
-        """The first offset of the file behind the one that holds `offset` (Apache: rollNextFile)."""
+        """Return the first offset of the file after the one that contains `offset` (Apache: rollNextFile)."""
         entries = self.files.file_size // ENTRY_BYTES
         return offset + entries - offset % entries
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """(queue offset, entry) of all entries from the minimum on, fillers left out."""
+        """Yield (queue offset, entry) of all entries from the minimum on, without fillers."""
         for offset in range(self.min_offset, self.max_offset):
             entry = self.entry(offset)
             if entry is not None and entry[1] != FILLER_SIZE:
@@ -274,7 +276,7 @@ class ConsumeQueue:
             self.flushed_offset = end
 
     def _sync(self, first_place: int, end_place: int, least_bytes: int, sync: Sync) -> bool:
-        """Put the files of these places on disk; False where they hold less than `least_bytes`, or nothing."""
+        """Put the files of these places on disk; return False if they hold less than `least_bytes`, or nothing."""
         start, end = first_place * self.entry_bytes, end_place * self.entry_bytes
         if end <= start or end - start < least_bytes:
             return False
@@ -286,7 +288,7 @@ class ConsumeQueue:
     # Start
 
     def load(self) -> QueueLoad:
-        """Find the files and the last entry in them; what lies behind it is dropped."""
+        """Find the files and the last entry in them; drop what follows it."""
         odd = self.files.load()
         self._reset(0)
         files = self.files.files
@@ -313,14 +315,14 @@ class ConsumeQueue:
         self.max_physical_offset = self._last_physical_offset()
 
     def _last_physical_offset(self) -> int:
-        """The end of the last record that an entry points to; 0 without one."""
+        """Return the end of the last record that an entry points to; 0 without one."""
         entry = self.entry(self.max_offset - 1)
         if entry is None or entry[1] == FILLER_SIZE:
             return 0
         return entry[0] + entry[1]
 
     def truncate(self, offset: int) -> int:
-        """Drop the entries from `offset` on; returns how many. Their bytes are zeroed or their files deleted."""
+        """Drop the entries from `offset` on; return how many. Their bytes are zeroed or their files deleted."""
         dropped = self.max_offset - offset
         self.files.truncate(offset * ENTRY_BYTES)
         if self.files.files:
@@ -330,24 +332,24 @@ class ConsumeQueue:
         return dropped
 
     def truncate_to_physical(self, physical_offset: int) -> int:
-        """Drop the entries that point to `physical_offset` or behind it; returns how many."""
+        """Drop the entries that point to `physical_offset` or a later one; return how many."""
         keep = self.first_at_or_behind(physical_offset)
         return self.truncate(keep) if keep < self.max_offset else 0
 
     def rewind_to_physical(self, physical_offset: int) -> None:
-        """Go on writing where the entries begin that point to `physical_offset` or behind it; they stay on the disk.
+        """Continue writing at the first entry that points to `physical_offset` or a later one; the entries stay on disk.
 
-        What is written anew is what was there, so that a crash meanwhile takes nothing away. `truncate` ends it.
+        The entries are written again with the same values, so a crash meanwhile loses nothing. `truncate` ends it.
         """
         if self.files.files:
             self._set_end(self.first_at_or_behind(physical_offset) * ENTRY_BYTES)
 
     def first_at_or_behind(self, physical_offset: int) -> int:
-        """The lowest offset whose record begins at `physical_offset` or behind it; `max_offset` where none does."""
+        """Return the lowest offset whose record begins at or after `physical_offset`; `max_offset` without one."""
         return self._first(lambda entry: entry[1] != FILLER_SIZE and entry[0] >= physical_offset)
 
     def _first(self, holds: Callable[[Entry], bool]) -> int:
-        """The lowest offset where `holds`; it must not hold before and hold from there on."""
+        """Return the lowest offset for which `holds` is true; it must be false before that offset and true from it on."""
         low, high = self.min_offset, self.max_offset
         while low < high:
             middle = (low + high) // 2
@@ -359,15 +361,15 @@ class ConsumeQueue:
         return low
 
     def correct_min_offset(self, min_physical_offset: int) -> None:
-        """Pass over entries whose records the log no longer has (Apache: correctMinOffset)."""
+        """Skip entries whose records are no longer in the log (Apache: correctMinOffset)."""
         if self.files.files:
             self.min_offset = min(self.min_offset, self.files.min_offset // ENTRY_BYTES)
             self.min_offset = self.first_at_or_behind(min_physical_offset)
 
     def trim(self, min_physical_offset: int) -> list[str]:
-        """Forget the files whose records the log no longer has, the last one never; returns their paths.
+        """Forget the files whose records are no longer in the log, but never the last one; return their paths.
 
-        Where no record is left, `min_offset` is `max_offset`: offsets are never given twice.
+        If no record is left, `min_offset` is `max_offset`: offsets are never given twice.
         """
         count = 0
         for file in self.files.files[:-1]:
@@ -386,7 +388,7 @@ class ConsumeQueue:
         return paths
 
     def release(self) -> None:
-        """Give back all files; views that others hold stay valid."""
+        """Release all files; views that others hold stay valid."""
         self._leave_file()
         self.files.release()
 
@@ -397,14 +399,14 @@ class ConsumeQueue:
         self._reset(0)
 
     def destroy_directory(self) -> None:
-        """Delete the files of a damaged queue, those too that were left out on loading."""
+        """Delete the files of a damaged queue, including those that were left out on loading."""
         self.release()
         self.files.destroy_all()
         self._reset(0)
 
 
 def _written_bytes(file: MappedFile) -> int:
-    """How many bytes of a queue file are entries: up to the first one with size 0."""
+    """Return how many bytes of a queue file are entries: up to the first one with size 0."""
     end = file.data_end()
     end = min(file.size, end + -end % ENTRY_BYTES)
     return written_bytes(file.readable[:end])

@@ -1,4 +1,4 @@
-"""Entries of many records, gathered by queue: those that follow each other are written, or looked at, in one piece."""
+"""Entries of many records, gathered by queue; consecutive entries are written or compared in one piece."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = tuple[bytes, int]
 
 @attrs.define
 class EntryRun:
-    """Entries from `first` on: physical offset, size and tags code of each, in one row."""
+    """Consecutive entries from `first` on: physical offset, size and tags code of each, in one flat sequence."""
 
     queue: ConsumeQueue
     first: int
@@ -25,17 +25,17 @@ class EntryRun:
     numbers: list[int] = attrs.field(factory=list)
 
     def reserve(self) -> None:
-        """Take disk space for them behind the queue's last entry. Raises StoreFull."""
+        """Take disk space for the entries after the queue's last one. Raises StoreFull."""
         self.queue.next_offset = self.queue.max_offset
         self.queue.reserve(self.next_offset - self.first)
 
     def write(self) -> None:
-        """Write them behind the queue's last entry; their space was reserved."""
+        """Write the entries after the queue's last one; their space was reserved."""
         self.queue.append_many(self.numbers)
         self.queue.next_offset = self.next_offset
 
     def is_there(self) -> bool:
-        """Whether the queue has them so."""
+        """Return whether the queue already has these entries."""
         queue, done = self.queue, 0
         while done < len(self.numbers):
             offset = self.first + done // ENTRY_FIELDS
@@ -49,13 +49,13 @@ class EntryRun:
 
 
 Begin = Callable[[Row], EntryRun | None]
-"""An empty run that begins with a record; None where its queue takes more than a row tells."""
+"""Makes an empty run that begins with a record; None if the queue's entries need more than a row contains."""
 
 
 def gather(base: int, rows: Sequence[Row], begin: Begin, runs: dict[Key, EntryRun]) -> int:
-    """Put the entries of records of the file at `base` into `runs`; how many records, from the first on.
+    """Put the entries of records of the file at `base` into `runs`; return how many records, from the first on.
 
-    Stops before one that does not follow in its queue, or for which `begin` has no run.
+    Stops before a record that does not follow in its queue, or for which `begin` has no run.
     """
     taken = 0
     for row in rows:

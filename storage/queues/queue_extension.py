@@ -1,10 +1,10 @@
-"""What a queue's entry has no room for: store time and filter bit map of its message (Apache: ConsumeQueueExt).
+"""The store time and filter bit map of messages, which queue entries have no room for (Apache: ConsumeQueueExt).
 
 With enableConsumeQueueExt an entry's tags code is the address of a unit in <root>/consumequeue_ext/<topic>/<queue>:
 the unit's byte offset with the highest bit set, so -9223372036854775808 for the first one. The tags code itself is in
-the unit. Units are never cut by a file's end: where one and 4 bytes more do not fit, a size of -1 ends the file.
+the unit. Units never cross the end of a file: if a unit and 4 more bytes do not fit, a size of -1 ends the file.
 
-The entries say how far the units go; a unit behind the last entry's is none.
+The entries tell how far the units go: a unit after that of the last entry is ignored.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from twisted_mq.storage.queues.consume_queue import ConsumeQueue, Entry, QueueLo
 
 @attrs.frozen
 class Unit:
-    """One entry's extension; `bit_map` is None where no group filters the topic."""
+    """The extension of one entry; `bit_map` is None if no group filters the topic."""
 
     tags_code: int
     store_timestamp: int
@@ -49,15 +49,15 @@ class Unit:
 
 
 Describe = Callable[[str, int, int], tuple[int, bytes | None]]
-"""Store time and filter bit map of a record: topic, physical offset, size."""
+"""Returns the store time and filter bit map of a record, from topic, physical offset and size."""
 
 
 BitMapOf = Callable[[str, Mapping[str, str]], bytes | None]
-"""The filter bit map of a message: topic and properties."""
+"""Returns the filter bit map of a message, from topic and properties; None if no group filters the topic."""
 
 
 def describe(topic: str, record: memoryview, bit_map_of: BitMapOf | None) -> tuple[int, bytes | None]:
-    """A whole record's store time and bit map."""
+    """Return the store time and bit map of a whole record."""
     head = read_head(record, 0)
     if bit_map_of is None:
         return head.store_timestamp, None
@@ -70,14 +70,14 @@ class BitMapTest(Protocol):
     """A test of records that can tell from a bit map that a record will fail it."""
 
     def __call__(self, record: memoryview | bytes) -> bool:
-        """Whether the record is wanted."""
+        """Return whether the record is wanted."""
 
     def may_match(self, store_timestamp: int, bit_map: bytes) -> bool:
-        """False only where it is not."""
+        """Return False only if the bit map shows that the record is not wanted."""
 
 
 class QueueExtension:
-    """The units of one queue."""
+    """The extension units of one queue."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class QueueExtension:
         self._step = step
 
     def append(self, unit: Unit) -> int | None:
-        """Write a unit; its address, or None where it is too long or the disk is full."""
+        """Write a unit; return its address, or None if it is too long or the disk is full."""
         bit_map = unit.bit_map or b""
         size = EXTENSION_HEAD.size + len(bit_map)
         if size > min(LONGEST_EXTENSION_UNIT, self.files.file_size - LEAST_EXTENSION_END_BYTES):
@@ -109,7 +109,7 @@ class QueueExtension:
         return extension_address(offset)
 
     def _room_for(self, size: int) -> int:
-        """Where a unit of `size` bytes may be written, in the last file. Raises StoreFull."""
+        """Return the position for a unit of `size` bytes in the last file. Raises StoreFull."""
         file_size, files = self.files.file_size, self.files.files
         offset, position = self.end, self.end % file_size
         in_last_file = files and offset < files[-1].first_offset + file_size
@@ -123,7 +123,7 @@ class QueueExtension:
         return offset
 
     def get(self, address: int) -> Unit | None:
-        """The unit at an address; None where none is."""
+        """Return the unit at an address; None without one."""
         offset = extension_offset(address)
         file = self.files.find(offset)
         if not is_extension_address(address) or file is None or offset + EXTENSION_HEAD.size > self.end:
@@ -135,14 +135,14 @@ class QueueExtension:
         return Unit(tags_code, store_timestamp, bit_map or None)
 
     def load(self) -> None:
-        """Find the files; all that is in them may be units until `cut` says otherwise."""
+        """Find the files; everything in them may be units until `cut` is called."""
         odd = self.files.load()
         if odd or self.files.missing() is not None:
             self.files.destroy_all()
         self.end = self._flushed = self.files.max_offset
 
     def cut(self, address: int | None) -> None:
-        """Drop what is behind the unit at `address`, everything for None."""
+        """Drop everything after the unit at `address`; everything at all for None."""
         unit = self.get(address) if address is not None else None
         end = 0
         if unit is not None and address is not None:
@@ -154,7 +154,7 @@ class QueueExtension:
         self._flushed = min(self._flushed, end)
 
     def trim(self, address: int) -> list[str]:
-        """Forget files that end before a unit; their paths."""
+        """Forget the files that end before a unit; return their paths."""
         offset = extension_offset(address)
         count = sum(file.first_offset + file.size <= offset for file in self.files.files[:-1])
         return self.files.drop_first(count)
@@ -169,9 +169,9 @@ class QueueExtension:
 
 
 class ExtendedConsumeQueue(ConsumeQueue):
-    """A queue whose entries lead to units; readers of entries get the tags codes out of them.
+    """A queue whose entries lead to units; readers of entries get the tags codes from the units.
 
-    An entry that is made while `writes` is off, or whose unit finds no room, has its plain tags code.
+    An entry that is written while `writes` is off, or whose unit finds no room, has its plain tags code.
     """
 
     __slots__ = ("_describe", "_writes", "extension")
@@ -206,7 +206,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
     append_many = ConsumeQueue._append_each
 
     def entry(self, offset: int) -> Entry | None:
-        """The entry at an offset, its tags code taken out of its unit."""
+        """Return the entry at an offset, with the tags code from its unit."""
         return self._resolved(super().entry(offset))
 
     def _resolved(self, entry: Entry | None) -> Entry | None:
@@ -216,20 +216,20 @@ class ExtendedConsumeQueue(ConsumeQueue):
         return entry if unit is None else (entry[0], entry[1], unit.tags_code)
 
     def entries_in_file(self, offset: int, count: int) -> memoryview:
-        """At most `count` entries from `offset` on, with the tags codes out of their units."""
+        """Return at most `count` entries from `offset` on, with the tags codes from their units."""
         made = bytearray()
         for entry in iterate_entries(super().entries_in_file(offset, count)):
             made += pack_entry(*(self._resolved(entry) or entry))
         return memoryview(bytes(made))
 
     def units(self, offset: int, count: int) -> list[tuple[int, Unit]]:
-        """(physical offset, unit) of the entries from `offset` on that have one, at most `count`, out of one file."""
+        """Return (physical offset, unit) of at most `count` entries from `offset` on, out of one file, if they have units."""
         entries = iterate_entries(super().entries_in_file(offset, count))
         found = ((physical_offset, self.extension.get(tags_code)) for physical_offset, _, tags_code in entries)
         return [(physical_offset, unit) for physical_offset, unit in found if unit is not None]
 
     def narrowed(self, test: RecordTest, offset: int, count: int) -> RecordTest:
-        """The same test for records from `offset` on, which does not look at those whose bit map refuses them."""
+        """Return a test for records from `offset` on that rejects without reading them those that the bit map rules out."""
         if not isinstance(test, BitMapTest):
             return test
         refused = {
@@ -247,7 +247,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         super().flush(least_bytes, sync)
 
     def load(self) -> QueueLoad:
-        """Find entries and units; entries from the first on whose unit is lost are dropped, to be written anew."""
+        """Find entries and units; from the first entry whose unit is lost, drop the entries, to be written again."""
         load = super().load()
         self.extension.load()
         if load.damaged:
@@ -266,14 +266,14 @@ class ExtendedConsumeQueue(ConsumeQueue):
         return entry is not None and is_extension_address(entry[2]) and self.extension.get(entry[2]) is None
 
     def truncate(self, offset: int) -> int:
-        """Drop the entries from `offset` on; returns how many. Their units go too, as long as units are written at all."""
+        """Drop the entries from `offset` on; return how many. Their units go too while units are written."""
         dropped = super().truncate(offset)
         if self._writes and self.extension.files.files:
             self.extension.cut(self._last_address())
         return dropped
 
     def _last_address(self) -> int | None:
-        """The address in the last entry that has one."""
+        """Return the address in the last entry that has one; None without one."""
         for offset in range(self.max_offset - 1, self.min_offset - 1, -1):
             entry = super().entry(offset)
             if entry is not None and entry[1] != FILLER_SIZE and is_extension_address(entry[2]):
@@ -281,7 +281,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         return None
 
     def trim(self, min_physical_offset: int) -> list[str]:
-        """Forget the files of entries and units whose records the log no longer has; their paths."""
+        """Forget the files of entries and units whose records are no longer in the log; return their paths."""
         paths = super().trim(min_physical_offset)
         entry = super().entry(self.min_offset)
         if entry is not None and is_extension_address(entry[2]):
@@ -289,12 +289,12 @@ class ExtendedConsumeQueue(ConsumeQueue):
         return paths
 
     def release(self) -> None:
-        """Give back all files."""
+        """Release all files."""
         super().release()
         self.extension.files.release()
 
     def destroy(self) -> None:
-        """Delete the queue's files, those of its units too."""
+        """Delete the files of the queue and of its units."""
         super().destroy()
         self.extension.files.destroy()
         self.extension.end = 0

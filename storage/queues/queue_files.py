@@ -1,8 +1,8 @@
-"""Consume queues and batch queues as they lie on disk, read without the store's lock and changed nowhere.
+"""Reads consume queues and batch queues from disk, without the store's lock and without changes.
 
 Entries are counted in `places`: an entry's position in the queue's bytes, in entries. Single ones are read as tuples,
-many as numpy rows; queues may be missing, damaged or behind the log, so who follows an entry looks whether a record is
-there.
+many as numpy rows. Queues may be missing, damaged or behind the log, so code that follows an entry checks that a record
+is there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Entry = tuple[int, int, int]
 
 
 class EntryFiles:
-    """The files of one queue: entries of one size up to the first one that was not written, counted in `places`."""
+    """The files of one queue: entries of one size up to the first unwritten one, counted in `places`."""
 
     layout = ENTRY
     dtype = derive_dtype(QUEUE_ENTRY)
@@ -46,11 +46,11 @@ class EntryFiles:
 
     @property
     def size_bytes(self) -> int:
-        """The length of all files."""
+        """The total length of the files in bytes."""
         return sum(file.size for file in self._files)
 
     def problems(self) -> Iterator[Inconsistency]:
-        """Files of another size than the first, and files that are missing between others."""
+        """Yield files of another size than the first, and files that are missing between others."""
         expected = self._files[0].first_offset if self._files else 0
         for file in self._files:
             if file.size != self.file_size or file.size % self.entry_bytes:
@@ -60,7 +60,7 @@ class EntryFiles:
             expected = file.first_offset + self.file_size
 
     def _find_end(self) -> int:
-        """Behind the last entry: entries are written in order and have a size, the rest of a file is zeros."""
+        """Return the place after the last entry: entries are written in order and have a size, the rest of a file is zeros."""
         for file in reversed(self._files):
             low = file.first_offset // self.entry_bytes
             high = low + file.size // self.entry_bytes
@@ -88,12 +88,12 @@ class EntryFiles:
 
     @property
     def first_physical_offset(self) -> int | None:
-        """What the first entry leads to; None without one."""
+        """Return the physical offset in the first entry; None without one."""
         entry = self._read(self.begin_place) if self.begin_place < self.end_place else None
         return None if entry is None else entry[0]
 
     def rows(self, places: Numbers) -> Entries:
-        """The entries at these places; zeros (size 0: no entry) outside the written ones."""
+        """Return the entries at these places; zeros (size 0: no entry) outside the written ones."""
         found = np.zeros(len(places), self.dtype)
         inside = (places >= self.begin_place) & (places < self.end_place)
         numbers = (places - self.begin_place) // max(1, self.file_size // self.entry_bytes)
@@ -114,7 +114,7 @@ class EntryFiles:
 
 
 class QueueFiles(EntryFiles):
-    """One consume queue as it lies on disk; its places are queue offsets."""
+    """A consume queue on disk; its places are queue offsets."""
 
     @property
     def min_offset(self) -> int:
@@ -123,16 +123,16 @@ class QueueFiles(EntryFiles):
 
     @property
     def max_offset(self) -> int:
-        """The queue offset behind the last entry."""
+        """The queue offset after the last entry."""
         return self.end_place
 
     def entry(self, offset: int) -> Entry | None:
-        """(physical offset, size, tags code) at a queue offset; None outside the written ones."""
+        """Return (physical offset, size, tags code) at a queue offset; None outside the written ones."""
         entry = self._read(offset) if self.begin_place <= offset < self.end_place else None
         return None if entry is None else (entry[0], entry[1], entry[2])
 
     def entries(self) -> Iterator[tuple[int, Entry]]:
-        """(queue offset, entry) from the first to the last."""
+        """Yield (queue offset, entry) from the first to the last."""
         for offset in range(self.begin_place, self.end_place):
             entry = self.entry(offset)
             if entry is not None:
@@ -140,13 +140,13 @@ class QueueFiles(EntryFiles):
 
 
 class BatchQueueFiles(EntryFiles):
-    """One batch queue as it lies on disk."""
+    """A batch queue on disk."""
 
     layout = BATCH_ENTRY
     dtype = derive_dtype(BATCH_QUEUE_ENTRY)
 
     def batch_entries(self) -> Iterator[BatchEntry]:
-        """All entries, see twisted_mq.storage.queues.batch_consume_queue."""
+        """Yield all entries, see twisted_mq.storage.queues.batch_consume_queue."""
         for place in range(self.begin_place, self.end_place):
             entry = self._read(place)
             if entry is not None:
@@ -154,6 +154,6 @@ class BatchQueueFiles(EntryFiles):
 
     @property
     def max_offset(self) -> int:
-        """The queue offset behind the last message; 0 without one."""
+        """The queue offset after the last message; 0 without one."""
         last = self._read(self.end_place - 1) if self.end_place > self.begin_place else None
         return 0 if last is None else last[4] + last[5]

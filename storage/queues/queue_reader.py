@@ -1,4 +1,4 @@
-"""Reading a queue: which records a pull gets, and where the reader goes on (Apache: DefaultMessageStore.getMessage)."""
+"""Reads a queue: selects the records for a pull and the reader's next offset (Apache: DefaultMessageStore.getMessage)."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ LEAST_PULL_BYTES = 100
 MOST_PULL_BYTES = 128 << 20
 """Apache: DefaultMessageStore.MAX_PULL_MSG_SIZE."""
 MOST_SCANNED = 4096
-"""So many entries are looked at in one read, whatever is asked for: without a match they take about a millisecond."""
+"""The most entries that one read looks at, whatever is asked for: without a match they take about a millisecond."""
 TESTING_SECONDS = 0.02
-"""For how long one read tests records; then its reader goes on behind the last one that it tested."""
+"""The time for which one read tests records; after that its reader continues after the last tested record."""
 _LOW, _HIGH = -0x80000000, 0x7FFFFFFF
 _NO_MATCH, _FOUND = GetStatus.NO_MATCHED_MESSAGE, GetStatus.FOUND
-"""As each read has them: looking up an enum's member is slow."""
+"""The members that each read uses, as constants: looking up an enum's member is slow."""
 
 
 def out_of_range(queue: ConsumeQueue | BatchConsumeQueue, offset: int) -> GetResult | None:
-    """The answer where nothing can be read at `offset`; None where something can.
+    """Return the result if nothing can be read at `offset`; None if something can.
 
-    Under synchronous flush a slave can show a message before its master does. Its readers wait at the master: they are
-    not sent back.
+    Under synchronous flush a slave can show a message before its master does. Readers of such a message wait at the master:
+    they are not sent back.
     """
     queue_min, queue_max = queue.min_offset, queue.max_offset
     if queue_max < offset <= queue.next_offset:
@@ -48,12 +48,12 @@ def out_of_range(queue: ConsumeQueue | BatchConsumeQueue, offset: int) -> GetRes
 
 
 def matches(tags_code: int, wanted: Collection[int] | None) -> bool:
-    """Whether an entry is wanted; only the tags code's low 32 bits count (Apache: DefaultMessageFilter)."""
+    """Return whether an entry is wanted; only the low 32 bits of the tags code count (Apache: DefaultMessageFilter)."""
     return wanted is None or tags_code in wanted or (not _LOW <= tags_code <= _HIGH and to_int(tags_code) in wanted)
 
 
 class QueueReader:
-    """Pulls, times and single records out of one log and its queues."""
+    """Reads messages, times and single records from one log and its queues."""
 
     def __init__(self, config: StoreConfig, log: CommitLog, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log = log
@@ -82,7 +82,7 @@ class QueueReader:
         wanted: Collection[int] | None,
         test: RecordTest | None = None,
     ) -> GetResult:
-        """Records from `offset` on, out of one queue file. The first match is given whatever its size.
+        """Return records from `offset` on, out of one queue file. The first match is returned whatever its size.
 
         A pull ends at `max_count`, at `max_bytes` (100 bytes to 128 MiB), at the transfer limits for memory or disk,
         after 800 entries or `max_count` if that is more, after MOST_SCANNED entries, and after TESTING_SECONDS of `test`.
@@ -105,7 +105,7 @@ class QueueReader:
         return result
 
     def _scanned(self, max_count: int, entry_bytes: int) -> int:
-        """How many entries of a size are looked at."""
+        """Return how many entries of a size a read looks at."""
         return min(-(-max(self._least_scanned, max_count * entry_bytes) // entry_bytes), MOST_SCANNED)
 
     def _fill(
@@ -163,20 +163,20 @@ class QueueReader:
         return last_physical
 
     def store_timestamp(self, queue: ConsumeQueue, offset: int) -> int:
-        """When the message at a queue offset was stored, in ms; -1 where the log has none."""
+        """Return the store time of the message at a queue offset in ms; -1 if the log does not have it."""
         entry = queue.entry(offset)
         return -1 if entry is None else self._stored_at(entry[0], entry[1])
 
     def _stored_at(self, physical_offset: int, size: int) -> int:
-        """The store time in a record; -1 where there is none."""
+        """Return the store time in a record; -1 without a record there."""
         record = self._log.read(physical_offset, size)
         return -1 if record is None else read_store_timestamp(record)
 
     def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
-        """Where reading from a time begins (Apache: ConsumeQueue.getOffsetInQueueByTime).
+        """Return the offset where reading from a time begins (Apache: ConsumeQueue.getOffsetInQueueByTime).
 
-        LOWER: the first message stored then or later, the queue's end where all are older. UPPER: the last one stored
-        then or earlier, the queue's beginning where all are younger. For times t1 t1 t3 and a search for t2 that is
+        LOWER: the first message stored then or later, the queue's end if all are older. UPPER: the last one stored
+        then or earlier, the queue's beginning if all are younger. For times t1 t1 t3 and a search for t2 that is
         2 and 1. Always within the queue's minimum and maximum.
         """
         if boundary is Boundary.LOWER:
@@ -194,6 +194,6 @@ class QueueReader:
         return low
 
     def is_in_memory(self, queue: ConsumeQueue, offset: int) -> bool:
-        """Whether the message at a queue offset lies near enough to the log's end; False where there is none."""
+        """Return whether the message at a queue offset is near enough to the log's end; False without a message."""
         entry = queue.entry(offset)
         return entry is not None and self._log.max_offset - entry[0] <= self._hot_bytes

@@ -15,11 +15,11 @@ from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.queue_extension import Describe, ExtendedConsumeQueue, QueueExtension
 
 DELETED_AT_ONCE = 8
-"""Queues whose files one call deletes: about a millisecond each."""
+"""The number of queues whose files one call deletes: about a millisecond each."""
 
 
 class QueueTable:
-    """The queues that exist: `by_key` the simple ones, which the hot path looks into, `batches` the others."""
+    """The queues of a store: `by_key` has the simple ones, for the hot path, `batches` the batch queues."""
 
     def __init__(
         self,
@@ -40,19 +40,19 @@ class QueueTable:
         self._leaving: dict[str, list[ConsumeQueue]] = {}
 
     def __iter__(self) -> Iterator[ConsumeQueue]:
-        """The queues at this moment; safe in any thread."""
+        """Yield the queues that exist at this moment; safe in any thread."""
         return iter((*tuple(self.by_key.values()), *tuple(self.batches.values())))
 
     def get(self, topic: str, queue_id: int) -> ConsumeQueue | None:
-        """The queue, if there is one."""
+        """Return the queue; None if it does not exist."""
         key = topic, queue_id
         return self.by_key.get(key) or self.batches.get(key)
 
     def make(self, topic: str, queue_id: int, *, batched: bool = False) -> ConsumeQueue:
-        """A new, empty queue; its directory is made with its first entry. Raises IllegalTopicName, ValueError, OSError.
+        """Return a new, empty queue; its directory is made with its first entry. Raises IllegalTopicName, ValueError, OSError.
 
-        `batched` is for topics that nobody knows. A simple queue has extension units where those are switched on, or
-        where it has some from before.
+        `batched` decides for topics that are not known. A simple queue has extension units if those are enabled, or if it
+        already has some.
         """
         for left in [one for one in self._leaving.get(topic, ()) if one.queue_id == queue_id]:
             self._delete(left)
@@ -87,16 +87,17 @@ class QueueTable:
         return queue
 
     def on_disk(self) -> Iterator[ConsumeQueue]:
-        """A new queue for each directory of entries, of the kind that the directory is for; none is loaded yet."""
+        """Yield a new queue for each directory of entries, of the directory's kind; none is loaded yet."""
         for topic, queue_id in self._paths.queue_directories():
             yield self._make_simple(topic, queue_id)
         for topic, queue_id in self._paths.batch_queue_directories():
             yield self._make_batched(topic, queue_id)
 
     def batched_anew(self, queue: ConsumeQueue, stored_at: Callable[[int, int], int]) -> BatchConsumeQueue:
-        """A batch queue in the place of a simple one, whose records hold one message each. Raises StoreFull; then it stays.
+        """Replace a simple queue by a batch queue and return it; its records hold one message each.
 
-        `stored_at` gives the store time of the record at a physical offset, of a size.
+        Raises StoreFull; then the simple queue stays. `stored_at` returns the store time of the record at a physical offset, of a
+        size.
         """
         key = queue.topic, queue.queue_id
         batch = self._make_batched(*key)
@@ -112,19 +113,19 @@ class QueueTable:
         return batch
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic, in order."""
+        """Return the queues of a topic, in order."""
         return sorted(queue_id for name, queue_id in (*self.by_key, *self.batches) if name == topic)
 
     def topics(self) -> list[str]:
-        """All topics that have a queue, sorted."""
+        """Return all topics that have a queue, sorted."""
         return sorted({topic for topic, _ in (*self.by_key, *self.batches)})
 
     def remove(self, topics: Collection[str]) -> list[ConsumeQueue]:
-        """Take the queues of these topics out of the table; returns them. See `remove_queues`."""
+        """Take the queues of these topics out of the table and return them. See `remove_queues`."""
         return self.remove_queues([key for key in (*self.by_key, *self.batches) if key[0] in topics])
 
     def remove_queues(self, keys: Collection[tuple[str, int]]) -> list[ConsumeQueue]:
-        """Take these queues out of the table and delete the files of the first ones; `delete_more` has the rest go."""
+        """Take these queues out of the table and delete the files of the first ones; `delete_more` deletes the rest."""
         found = [table.pop(key, None) for key in keys for table in (self.by_key, self.batches)]
         removed = [queue for queue in found if queue is not None]
         for queue in removed:
@@ -133,7 +134,7 @@ class QueueTable:
         return removed
 
     def delete_more(self) -> bool:
-        """Delete the files of some removed queues, and the directories of topics that have none left; whether more wait.
+        """Delete the files of some removed queues, and empty directories of topics; return whether more are left.
 
         Raises OSError; then the next call tries that queue again.
         """
@@ -149,7 +150,7 @@ class QueueTable:
             pass
 
     def _delete(self, queue: ConsumeQueue) -> None:
-        """Delete the files of a queue that was removed."""
+        """Delete the files of a removed queue."""
         queue.destroy()
         of_topic = self._leaving[queue.topic]
         of_topic.remove(queue)
@@ -165,6 +166,6 @@ class QueueTable:
                 os.rmdir(directory)
 
     def release(self) -> None:
-        """Give back all files."""
+        """Release all files."""
         for queue in self:
             queue.release()

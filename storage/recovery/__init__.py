@@ -1,1 +1,1 @@
-"""Making a store sound before it serves."""
+"""Makes a store sound before it serves."""

@@ -1,8 +1,8 @@
-"""What makes it harmless to interrupt work on the queues: a mark on disk for the next start.
+"""A mark on disk that makes it harmless to interrupt work on the queues.
 
-The abort file and the checkpoint vouch for what is in the queues. Whoever is about to take something of that away says
-so first: the abort file is there, and the checkpoint knows of no queue on disk. A start that finds this walks through
-the whole log and writes what any queue misses, wherever the work had come to.
+The abort file and the checkpoint vouch for the contents of the queues. Before code removes part of these contents, it
+sets the mark: the abort file is there, and the checkpoint vouches for no queue. A start that finds the mark walks through
+the whole log and writes the entries that any queue lacks, however far the work had come.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 @attrs.define
 class Unfinished:
-    """The mark of one store, whose lock the caller holds. Afterwards either `end` or `take_back`."""
+    """The mark of one store, whose lock the caller holds. After `begin` either `end` or `take_back` is called."""
 
     paths: StorePaths
     sync: Sync = fdatasync
@@ -28,9 +28,9 @@ class Unfinished:
     _before: Checkpoint = attrs.field(init=False)
 
     def begin(self, *, index: bool = False) -> None:
-        """Put the mark on disk; when it is there already nothing happens. Raises StoreUnwritable, OSError.
+        """Put the mark on disk; if it is already there, nothing happens. Raises StoreUnwritable, OSError.
 
-        With `index` the checkpoint knows of no index file either.
+        With `index` the checkpoint vouches for no index file either.
         """
         if self.begun:
             return
@@ -44,13 +44,13 @@ class Unfinished:
         self.begun = True
 
     def end(self, checkpoint: Checkpoint) -> None:
-        """All queues are on disk up to what `checkpoint` says; the store stays open. Raises OSError."""
+        """Remove the mark once all queues are on disk up to `checkpoint`; the store stays open. Raises OSError."""
         if self.begun:
             checkpoint.save(self.sync)
             self.begun = False
 
     def take_back(self) -> None:
-        """All queues are on disk; abort file and checkpoint become what they were. Raises OSError."""
+        """Restore abort file and checkpoint once all queues are on disk. Raises OSError."""
         if not self.begun:
             return
         self._before.save(self.sync)

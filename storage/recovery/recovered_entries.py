@@ -1,4 +1,4 @@
-"""The queues' entries of the records that a start walks over: written where they miss, put right where they lead elsewhere."""
+"""Writes the queue entries that are missing for the records that a start walks over, and corrects wrong ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _IN_QUEUES = frozenset({MessageSysFlag.TRANSACTION_NOT_TYPE, MessageSysFlag.TRAN
 class RecoveredEntries:
     """Takes the log's records in their order.
 
-    `incomplete` are queues that miss entries anywhere; of the others a record before `reached` has its entry.
+    `incomplete` are queues that may lack entries anywhere. In the others, records before `reached` have their entries.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class RecoveredEntries:
         self.reached = 0
 
     def take(self, record: DispatchFields, only: Collection[tuple[str, int]] | None) -> None:
-        """One record; with `only` just for the queues named there. Raises StoreFull."""
+        """Take one record; with `only`, just for these queues. Raises StoreFull."""
         self._report.records_checked += 1
         self._log.last_store_timestamp = record.store_timestamp
         self._log.last_record_offset = record.physical_offset
@@ -61,7 +61,7 @@ class RecoveredEntries:
             self._put_right(record)
 
     def take_rows(self, base: int, rows: list[Row]) -> None:
-        """Those that follow in their queues, or are there already, at once; from the first other one on one by one."""
+        """Take many records: those that follow in their queues, or have entries already, at once, the rest one by one."""
         taken = self._take_at_once(base, rows)
         self._report.records_checked += taken
         if taken:
@@ -100,7 +100,7 @@ class RecoveredEntries:
         return EntryRun(queue, queue.max_offset, queue.max_offset)
 
     def _simple_queue(self, row: Row) -> ConsumeQueue | None:
-        """The queue of a record, where a row tells all that its entry has."""
+        """Return the queue of a record; None if its entry needs more than a row contains."""
         queue = self._queues.get(from_utf8(row[0]), row[QUEUE_ID])
         return None if queue is None or queue.batched or queue.is_schedule else queue
 
@@ -143,10 +143,10 @@ class RecoveredEntries:
         self._report.entries_written += 1
 
     def _put_right(self, record: DispatchFields) -> bool:
-        """Write a record's entry anew where it leads elsewhere; False where that is a record of this queue offset too.
+        """Rewrite a record's entry if it leads elsewhere; return False if that is another record of this queue offset.
 
-        A record of this offset that left a gap before it is not believed: a damaged queue offset does that, no sum covers
-        it. The gap leads there then.
+        A record that left a gap before its offset is not trusted: a damaged queue offset causes this, because no checksum covers
+        it. The entries of the gap then lead to it.
         """
         queue = self._queues.get(record.topic, record.queue_id)
         entry = queue.stored(record.queue_offset) if queue is not None else None

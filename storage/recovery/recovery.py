@@ -1,8 +1,8 @@
-"""Making a store sound before it serves (Apache: CommitLog.recoverNormally, recoverAbnormally, ConsumeQueue.recover).
+"""Makes a store sound before it serves (Apache: CommitLog.recoverNormally, recoverAbnormally, ConsumeQueue.recover).
 
-The log is the truth. It is walked from a safe place to its last intact record, cut there, and the queues are brought
-to it: entries that point behind the end go, entries that are missing are written anew. Bytes that are cut off although
-intact records lie in them are kept in the directory `damaged`, because they may be all there is of a message.
+The log is authoritative. Recovery walks it from a safe place to its last intact record, cuts it there, and brings the
+queues into line: entries that point past the end are dropped, missing entries are written again. If intact records lie in
+the bytes that are cut off, the bytes are kept in the directory `damaged`: they may be the only copy of a message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from twisted_mq.storage.recovery.start_offset import clean_start, reached_by, un
 
 
 class Recovery:
-    """One recovery of a locked store; `run` once."""
+    """A recovery of a locked store; call `run` once."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class Recovery:
         self._entries = RecoveredEntries(log, queues, checkpoint, self._delay_table, self._unfinished, self.report)
 
     def run(self) -> RecoveryReport:
-        """Bring log and queues to the last intact record. Raises StoreError where a person has to act.
+        """Bring log and queues to the last intact record. Raises StoreError if a person has to act.
 
-        It may be interrupted anywhere: what the checkpoint vouches for is not taken away before a mark says so on disk.
+        It may be interrupted anywhere: nothing that the checkpoint vouches for is removed before a mark on disk says so.
         """
         self._log.load()
         if self._log.lengthened is not None:
@@ -104,7 +104,7 @@ class Recovery:
                 self._rescan(queue, queue.max_physical_offset)
 
     def _change_kind(self, queue: ConsumeQueue) -> None:
-        """Have a queue of the wrong kind built anew from the log: a slave may learn late which kind a topic has."""
+        """Have a queue of the wrong kind built again from the log: a slave may learn late which kind a topic has."""
         what = f"{queue.topic} has queues of another kind; the queue is built anew from the log"
         self.report.add(queue.files.directory, 0, what)
         self._unfinished.begin()
@@ -117,7 +117,7 @@ class Recovery:
         self._rescan_from = offset if self._rescan_from is None else min(offset, self._rescan_from)
 
     def _drop_queues_without_log(self) -> None:
-        """Without a log the queues point nowhere (Apache deletes them as well)."""
+        """Drop all queues if there is no log, because their entries lead nowhere (Apache deletes them too)."""
         for queue in self._queues:
             if queue.max_offset:
                 self.report.add(queue.files.directory, 0, "deleted, because the commit log has no files")
@@ -127,7 +127,7 @@ class Recovery:
     # Where to begin
 
     def _scan_start(self) -> int:
-        """A record's first byte, before which nothing can be wrong."""
+        """Return the offset of a record before which everything is sound."""
         if self.report.clean:
             start = clean_start(self._config, self._log, self._queues)
             self._entries.reached = reached_by(self._queues)
@@ -141,10 +141,10 @@ class Recovery:
     # Walking and cutting
 
     def _scan(self, start: int, only: Collection[tuple[str, int]] | None) -> LogScan:
-        """Walk the log from `start` and write the entries that the queues (of `only`) miss. Raises StoreFull.
+        """Walk the log from `start` and write the entries that the queues (of `only`) lack. Raises StoreFull.
 
-        On a clean start a record before the place that the queues reach has its entry, unless its queue is damaged or
-        its topic was deleted: then it gets none (Apache: recoverNormally). Only where there is no queue all get one.
+        On a clean start a record before the end of the queues has its entry, unless its queue is damaged or its topic was
+        deleted: then it gets none (Apache: recoverNormally). Only if there are no queues, all records get entries.
         """
         scan = LogScan(self._log.files.files, start, self._delay_table, self._config.check_crc_on_recover)
         entries = self._entries
@@ -170,7 +170,7 @@ class Recovery:
             self.report.add(self._log.files.directory, end, f"the log was cut here ({problem}){deleted}{kept}")
 
     def _cut_queues(self, end: int, found: Mapping[ConsumeQueue, int]) -> None:
-        """Drop entries that point behind the log's end; `found` has the ends of the queues as they were."""
+        """Drop entries that point past the log's end; `found` has the earlier ends of the queues."""
         for queue in self._queues:
             keep = queue.first_at_or_behind(end)
             if keep < queue.max_offset or not self.report.clean:
@@ -181,7 +181,7 @@ class Recovery:
                 self.report.add(queue.files.directory, queue.max_offset, what)
 
     def _rebuild_strangers(self) -> None:
-        """Build queues anew whose last entry leads to a record that is not its own."""
+        """Rebuild the queues whose last entry leads to a record of another queue or offset."""
         strangers: set[tuple[str, int]] = set()
         for queue in self._queues:
             if not self._last_entry_is_right(queue):
@@ -204,7 +204,7 @@ class Recovery:
         )
 
     def _put_on_disk(self, start: int) -> None:
-        """What readers see from now on must survive a power cut, or a later recovery would take it away again."""
+        """Put on disk all that readers will see: otherwise a power cut and a later recovery could take it away again."""
         if not self.report.clean or self.report.actions or self._unfinished.begun:
             for file in self._log.files.from_offset(start):
                 file.sync(self._sync)

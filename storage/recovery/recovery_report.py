@@ -1,4 +1,4 @@
-"""What a start found and did."""
+"""A report of the findings and repairs of a start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ logger = logging.getLogger(__name__)
 
 @attrs.frozen
 class RecoveryAction:
-    """One thing that was wrong and what was done: the file or directory, the offset in it, and a sentence."""
+    """A repair: the file or directory, the offset in it, and a sentence that says what was wrong and what was done."""
 
     path: str
     offset: int
@@ -23,7 +23,7 @@ class RecoveryAction:
 
 @attrs.define
 class RecoveryReport:
-    """What a start found. `clean` is False where the last broker did not close the store."""
+    """The findings of a start. `clean` is False if the last broker did not close the store."""
 
     clean: bool
     scan_start: int = 0

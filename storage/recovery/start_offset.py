@@ -1,7 +1,7 @@
-"""Where in the log a recovery begins to walk.
+"""Decides where in the log a recovery begins to walk.
 
-Apache begins at a file's first record. Files may hold a gigabyte, so where that would mean more than
-`recovery_scan_bytes`, a record nearer to the end is taken, which the queues know and the log confirms.
+Apache begins at the first record of a file. Files may hold a gigabyte, so if that would mean more than
+`recovery_scan_bytes`, recovery begins at a record nearer to the end that the queues name and the log confirms.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.queue_reader import QueueReader
 
 FILES_CHECKED = 3
-"""How many of the last log files a clean start walks through."""
+"""The number of the last log files that a clean start walks through."""
 
 
 def reached_by(queues: Iterable[ConsumeQueue]) -> int:
-    """The physical offset behind the last record that any queue leads to; 0 without one."""
+    """Return the physical offset after the last record that any queue leads to; 0 without one."""
     return max((queue.max_physical_offset for queue in queues), default=0)
 
 
 def clean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQueue]) -> int:
-    """The third file from the end, or the one that the queues reach, whichever comes first."""
+    """Return the start of the third file from the end, or of the file that the queues reach, whichever comes first."""
     reached = reached_by(queues)
     third = log.files.files[-FILES_CHECKED:][0].first_offset
     start = min(third, reached - reached % log.file_size)
@@ -37,9 +37,9 @@ def clean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQue
 
 
 def unclean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQueue], safe_timestamp: int) -> int:
-    """The newest file whose first record was stored at `safe_timestamp` or before (Apache: isMappedFileMatchedRecover).
+    """Return the start of the newest file whose first record was stored by `safe_timestamp` (Apache: isMappedFileMatchedRecover).
 
-    Up to that time log and queues are on disk, so any record of that time is as good a beginning.
+    Up to that time log and queues are on disk, so any record of that time is an equally good start.
     """
     start = log.min_offset
     for file in reversed(log.files.files):
@@ -54,7 +54,7 @@ def unclean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQ
 
 
 def _last_before(reader: QueueReader, log: CommitLog, queue: ConsumeQueue, timestamp: int) -> int:
-    """The physical offset of a queue's last record of that time or before; the log's beginning where none is."""
+    """Return the physical offset of a queue's last record of that time or earlier; the log's beginning without one."""
     offset = reader.offset_by_time(queue, timestamp, Boundary.UPPER)
     entry = queue.entry(offset)
     if entry is None or reader.store_timestamp(queue, offset) > timestamp or log.record_at(entry[0]) is None:
