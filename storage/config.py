@@ -100,7 +100,7 @@ class StoreConfig:
     commit_log_allocation_step: int = attrs.field(default=8 << 20, validator=_positive)
     """The bytes after the last record for which disk space is taken. Not in Apache, which takes none."""
     commit_log_prepare_bytes: int = 32 << 20
-    """The distance to the end of a longer commit log file at which the next file is made. Apache makes it two files in advance."""
+    """The distance to the end of a longer commit log file at which the next file is made. Apache makes it two files ahead."""
     warm_mapped_file_enable: bool = False
     flush_least_pages_when_warm_mapped_file: int = 4096
     transient_store_pool_enable: bool = False

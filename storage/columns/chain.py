@@ -1,9 +1,9 @@
-"""Where the records of a log begin by their sizes alone: each leads to the next.
+"""Finds where the records of a log begin by their sizes alone: each size leads to the next record.
 
-One after the other that is 100 ns a record. So where there are many, the walk begins at many places at once, at records
-that are found by their magic, and a step of numpy takes each walk one record on: 20 ns a record. Each walk but the last
-must come upon the place where the next began; then it is as if one had gone the whole way. One that does not come there
-shows that the next began inside a body, which held a magic: from there on the way is gone step by step.
+Going from record to record takes 100 ns each. So for many records the walk begins at many places at once, at records
+that are found by their magic, and a step of numpy moves each walk by one record: 20 ns a record. Each walk except the last
+must reach the place where the next one began; then the result is that of a single walk. If it does not reach it, the next
+walk began inside a body that contains a magic: from there on the records are visited one by one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from twisted_mq.protocol.layouts.record_columns import SIZE_DTYPE
 from twisted_mq.storage.files.mapped_log import MAGIC_PREFIX, LogBytes
 
 FIRST_STEPS = 32
-"""From so many records is told how many may follow."""
+"""The number of records from whose sizes the number of further records is estimated."""
 MANY = 500
-"""From so many on, walks side by side are faster."""
+"""From this number of records on, parallel walks are faster."""
 _STEPS_AT_ONCE = 4
 
 
 def chained(log: LogBytes, position: int, end: int) -> Positions:
-    """Where records should begin in [position, end); nothing is proved yet, and behind a wrong size no place means much."""
+    """Return where records should begin in [position, end). Nothing is proved; after a wrong size the places are meaningless."""
     end = min(end, log.size - SMALLEST_RECORD + 1)
     starts, following = _one_by_one(log, position, end, FIRST_STEPS)
     count = (end - following) * len(starts) // max(1, following - position)
@@ -40,7 +40,7 @@ def chained(log: LogBytes, position: int, end: int) -> Positions:
 
 
 def _one_by_one(log: LogBytes, position: int, end: int, most: int = sys.maxsize) -> tuple[list[int], int]:
-    """At most `most` places, and the one behind the last."""
+    """Return at most `most` places, and the one after the last."""
     starts: list[int] = []
     append, data, unpack = starts.append, log.data, unpack_size
     for _ in range(most):
@@ -55,7 +55,7 @@ def _one_by_one(log: LogBytes, position: int, end: int, most: int = sys.maxsize)
 
 
 def _places_to_begin(log: LogBytes, position: int, end: int, count: int) -> Positions:
-    """`position`, and some `count` marks of records behind it; nothing is searched twice."""
+    """Return `position` and about `count` marks of records after it; nothing is searched twice."""
     step = (end - position) // count
     find, shift = log.data.find, MAGIC_POSITION  # not log.marks, which copies what it looks through
     magics = [find(MAGIC_PREFIX, cut + shift, cut + step + shift) for cut in range(position + step, end - step, step)]
@@ -63,7 +63,10 @@ def _places_to_begin(log: LogBytes, position: int, end: int, count: int) -> Posi
 
 
 def _side_by_side(log: LogBytes, begins: Positions, end: int) -> tuple[Positions, int]:
-    """The places of the walks that begin there, up to the first that misses the next one's begin; where it goes on."""
+    """Return the places of the walks that begin there, and where to continue.
+
+    Ends with the first walk that misses the beginning of the next one.
+    """
     sizes = window(log.data, SIZE_DTYPE)
     last = len(sizes) - 1
     ends = np.append(begins[1:], end)

@@ -1,4 +1,4 @@
-"""What stands in the variable fields of a batch: topics as small numbers, tags as the codes of queue entries."""
+"""Decodes the variable fields of a batch: topics as small numbers, tags as the codes of queue entries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROPERTY_END = b"\x02"
 
 
 class Names(dict[bytes, int]):
-    """Numbers for topics, in the order in which they were first seen; `texts` has the topics by number."""
+    """Numbers for topics, in the order of their first occurrence; `texts` has the topics by number."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Names(dict[bytes, int]):
         return number
 
     def numbers_of(self, batch: RecordColumns) -> Numbers:
-        """The number of each record's topic."""
+        """Return the number of each record's topic."""
         numbers = np.zeros(len(batch), np.int64)
         lengths = batch.topic_end - batch.topic
         for rows in rows_by_length(lengths):
@@ -45,14 +45,14 @@ class Names(dict[bytes, int]):
 
 
 class TagsCodes(dict[bytes, int]):
-    """Codes of tags, each hashed once."""
+    """The codes of tags, each hashed once."""
 
     def __missing__(self, tags: bytes) -> int:
         code = self[tags] = tags_code(tags.decode("utf-8", "replace"))
         return code
 
     def of_properties(self, properties: bytes) -> int:
-        """The tags code of a record's stored properties; 0 without tags."""
+        """Return the tags code of a record's stored properties; 0 without tags."""
         before, name, behind = properties.partition(_TAGS)
         if not name:
             return 0
@@ -61,7 +61,7 @@ class TagsCodes(dict[bytes, int]):
         return self[behind.partition(_PROPERTY_END)[0]]
 
     def of_batch(self, batch: RecordColumns, shapes: Shapes) -> Numbers:
-        """What the records' queue entries carry; in the schedule topic see `scheduled_codes`."""
+        """Return the tags codes for the records' queue entries; for the schedule topic see `scheduled_codes`."""
         codes = np.zeros(len(batch), np.int64)
         for shape in shapes.shapes:
             for tags in shape.values(_TAGS_NAME):
@@ -71,13 +71,13 @@ class TagsCodes(dict[bytes, int]):
 
 
 def in_queues(batch: RecordColumns) -> Mask:
-    """Which rows queues lead to."""
+    """Return the rows that have queue entries."""
     inside: Mask = (batch.sys_flag & OUT_OF_QUEUES) == 0
     return inside
 
 
 def entry_codes(batch: RecordColumns, topics: Numbers, names: Names, tags: TagsCodes, shapes: Shapes) -> Numbers:
-    """The tags codes of the records' queue entries: of delayed messages the time they are due (Apache's rule)."""
+    """Return the tags codes of the records' queue entries; for delayed messages their due time, as in Apache."""
     codes = tags.of_batch(batch, shapes)
     schedule = names.get(SCHEDULE_TOPIC.encode())
     if schedule is not None:
@@ -94,7 +94,7 @@ def _scheduled_code(batch: RecordColumns, row: int) -> int:
 
 
 def odd_records(batch: RecordColumns, topics: Numbers, names: Names) -> Numbers:
-    """Rows that say impossible things: a topic that cannot be printed, a negative queue or queue offset."""
+    """Return the rows with impossible values: an unprintable topic, a negative queue or queue offset."""
     odd = (batch.queue_id < 0) | (batch.queue_offset < 0)
     for number in np.unique(topics).tolist():
         if not names.texts[number].isprintable() or "\ufffd" in names.texts[number]:
@@ -103,7 +103,7 @@ def odd_records(batch: RecordColumns, topics: Numbers, names: Names) -> Numbers:
 
 
 def groups(topics: Numbers, queue_ids: Numbers, rows: Numbers) -> list[tuple[int, int, Numbers]]:
-    """(topic number, queue id, rows in order) of each queue that has any of `rows`."""
+    """Return (topic number, queue id, rows in order) of each queue that has any of `rows`."""
     if not len(rows):
         return []
     keys = (topics[rows] << 32) | (queue_ids[rows].astype(np.int64) & 0xFFFFFFFF)

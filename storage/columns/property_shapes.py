@@ -1,8 +1,8 @@
 """The properties of many records at once, as numpy columns.
 
 Messages of one producer mostly have properties of one shape: the same names in the same order, and values of the same
-lengths. Records of a shape are taken together as a matrix of bytes with a row each, in which a value is a run of
-columns. What has an odd shape, or bytes beyond ASCII, is left to be read one by one.
+lengths. Records of a shape are read together as a matrix of bytes with one row each, in which a value is a run of
+columns. Records with a rare shape, or with bytes beyond ASCII, are left to be read one by one.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from twisted_mq.protocol.text.properties import PROPERTY_KEYS
 from twisted_mq.storage.columns.record_columns import RecordColumns, bytes_at
 
 Words = dict[bytes, list[slice]]
-"""The columns of each property's value; of KEYS those of each of its words."""
+"""The columns of each property's value; for KEYS those of each of its words."""
 
 _KEYS = PROPERTY_KEYS.encode()
 _FEWEST = 16
-"""Fewer records of a shape are not worth it."""
+"""Shapes with fewer records are read one by one."""
 _MOST_SHAPES = 8
-"""As many are tried among properties of one length."""
+"""The most shapes tried among properties of one length."""
 _LOWEST_IN_VALUE, _LOWEST_IN_KEY, _HIGHEST = 3, 33, 127
 
 
 @attrs.frozen(eq=False)
 class Shape:
-    """Records alike: `rows` of their batch, ascending, and the bytes of their properties, a row each."""
+    """Records of the same shape: `rows` of their batch, ascending, and the bytes of their properties, one row each."""
 
     rows: Positions
     texts: Bytes
     words: Words
 
     def values(self, name: bytes) -> list[Bytes]:
-        """The columns of a property's value, of KEYS those of each key; empty where the records have none."""
+        """Return the columns of a property's value, for KEYS those of each key; empty if the records do not have it."""
         return [self.texts[:, columns] for columns in self.words.get(name, ())]
 
 
 @attrs.frozen(eq=False)
 class Shapes:
-    """The shapes among a batch's properties, and the rows that are in none of them."""
+    """The shapes among a batch's properties, and the rows without a shape."""
 
     shapes: list[Shape]
     others: Positions
 
     @classmethod
     def of(cls, batch: RecordColumns) -> Shapes:
-        """Sort a batch's records."""
+        """Group a batch's records by shape."""
         shapes: list[Shape] = []
         others = [np.zeros(0, np.int64)]
         lengths = batch.ends - batch.properties
@@ -63,7 +63,7 @@ class Shapes:
 
 
 def _sort(rows: Positions, texts: Bytes, shapes: list[Shape]) -> Positions:
-    """Add the shapes among texts of one length; returns the rows left over."""
+    """Add the shapes among texts of one length; return the rows left over."""
     for _ in range(_MOST_SHAPES):
         found = _alike(texts) if len(rows) >= _FEWEST else None
         if found is None:
@@ -78,7 +78,7 @@ def _sort(rows: Positions, texts: Bytes, shapes: list[Shape]) -> Positions:
 
 
 def rows_by_length(lengths: Positions) -> Iterator[Positions]:
-    """The rows of each length, ascending."""
+    """Yield the rows of each length, ascending."""
     if not len(lengths):
         return
     if (lengths == lengths[0]).all():
@@ -89,7 +89,7 @@ def rows_by_length(lengths: Positions) -> Iterator[Positions]:
 
 
 def _alike(texts: Bytes) -> tuple[Words, Mask] | None:
-    """The first row's shape and which rows have it; None where its properties are odd."""
+    """Return the first row's shape and the rows that have it; None if its properties are odd."""
     fitting = fitting_first(texts)
     if fitting is None:
         return None
@@ -98,7 +98,7 @@ def _alike(texts: Bytes) -> tuple[Words, Mask] | None:
 
 
 def fitting_first(texts: Bytes) -> tuple[Words, Mask] | None:
-    """The first row's shape and which bytes of all rows suit it; None where its properties are odd."""
+    """Return the first row's shape and which bytes of all rows fit it; None if its properties are odd."""
     words = _words(texts[0].tobytes())
     if words is None:
         return None
@@ -112,7 +112,7 @@ def fitting_first(texts: Bytes) -> tuple[Words, Mask] | None:
 
 
 def _words(text: bytes) -> Words | None:
-    """Where the values are in `name 0x01 value 0x02 ...`; None where it is not made of these alone."""
+    """Return where the values are in `name 0x01 value 0x02 ...`; None if the text has another form."""
     words: Words = {}
     position = 0
     for part in text.removesuffix(b"\x02").split(b"\x02") if text else ():
@@ -125,7 +125,7 @@ def _words(text: bytes) -> Words | None:
 
 
 def _runs(begin: int, value: bytes, name: bytes) -> Iterator[slice]:
-    """The columns of a value that begins at `begin`; of keys those of each word."""
+    """Yield the columns of a value that begins at `begin`; for KEYS those of each word."""
     for word in value.split(b" ") if name == _KEYS else (value,):
         if word:
             yield slice(begin, begin + len(word))
@@ -133,7 +133,7 @@ def _runs(begin: int, value: bytes, name: bytes) -> Iterator[slice]:
 
 
 def distinct(texts: Bytes) -> tuple[Positions, Positions]:
-    """The first row of each different text, and for every row which of them it has."""
+    """Return the first row of each distinct text, and for every row the index of its text."""
     if not texts.shape[1]:
         return np.zeros(1, np.int64), np.zeros(len(texts), np.int64)
     sums = texts.astype(np.uint64) @ _odd_numbers(texts.shape[1])
@@ -146,11 +146,11 @@ def distinct(texts: Bytes) -> tuple[Positions, Positions]:
 
 @functools.lru_cache(maxsize=256)
 def _odd_numbers(length: int) -> npt.NDArray[np.uint64]:
-    """Factors under which different texts nearly always have different sums."""
+    """Return factors under which different texts nearly always have different sums."""
     return np.random.default_rng(length).integers(0, 1 << 63, length, np.uint64) | np.uint64(1)
 
 
 def java_hashes(words: Bytes) -> npt.NDArray[np.uint32]:
-    """String.hashCode() of each row, ASCII without padding, as 32 bits without sign."""
+    """Return String.hashCode() of each row, for ASCII without padding, as unsigned 32 bits."""
     hashes: npt.NDArray[np.uint32] = words.astype(np.uint32) @ powers(words.shape[1])
     return hashes

@@ -1,4 +1,4 @@
-"""Many records at once: those of a mapped file that are intact, with what most readers want of them as numpy columns."""
+"""The intact records of a mapped file, with the fields that most readers need as numpy columns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from twisted_mq.storage.files.mapped_log import LogBytes
 
 @attrs.frozen(eq=False)
 class RecordColumns:
-    """Intact records of one file, in order, a row each. Positions count from the file's start.
+    """Intact records of one file, in order, one row each. Positions count from the file's start.
 
-    Of the numbers in their heads, each column is made when it is first asked for.
+    Each column of numbers from the records' heads is made at its first use.
     """
 
     log: LogBytes
@@ -36,7 +36,7 @@ class RecordColumns:
         return len(self.starts)
 
     def numbers(self, name: str) -> Numbers:
-        """A field of the heads, in the machine's byte order."""
+        """Return a field of the heads, in the machine's byte order."""
         column = self.heads[name]
         return column.astype(column.dtype.newbyteorder("="))
 
@@ -62,31 +62,31 @@ class RecordColumns:
 
     @property
     def physical_offsets(self) -> Positions:
-        """Where the records lie in the log."""
+        """Return the physical offsets of the records."""
         return self.starts + self.log.first_offset
 
     @property
     def sizes(self) -> Positions:
-        """Bytes of each record."""
+        """Return the length of each record in bytes."""
         return self.ends - self.starts
 
     def rows(self, chosen: slice | Numbers | Mask) -> RecordColumns:
-        """The records of these rows."""
+        """Return the records of these rows."""
         columns = {field.name: getattr(self, field.name) for field in attrs.fields(RecordColumns)}
         return RecordColumns(**{name: one if name == "log" else one[chosen] for name, one in columns.items()})
 
     def texts(self, begins: Positions, ends: Positions) -> list[bytes]:
-        """The bytes of each span."""
+        """Return the bytes of each span."""
         return list(map(self.log.data.__getitem__, map(slice, begins.tolist(), ends.tolist())))
 
     def property_texts(self, rows: Positions) -> list[bytes]:
-        """The properties of these records as they are stored."""
+        """Return the properties of these records as they are stored."""
         return self.texts(self.properties[rows], self.ends[rows])
 
     def wrong_bodies(self, bodies: Iterable[bytes] | None = None) -> Positions:
-        """The rows whose body has another CRC than the record says; empty bodies are not checked, as in Apache.
+        """Return the rows whose body does not match the record's CRC; empty bodies are not checked, as in Apache.
 
-        `bodies` are theirs, where they were copied already.
+        `bodies` are the records' bodies, if they were copied already.
         """
         copies = self.texts(self.body, self.body_end) if bodies is None else bodies
         found = np.fromiter(map(zlib.crc32, copies), np.uint32, len(self))
@@ -95,7 +95,7 @@ class RecordColumns:
 
 
 def bytes_at(log: LogBytes, begins: Positions, length: int) -> Bytes:
-    """A copy of the `length` bytes at each place, a row each."""
+    """Return a copy of the `length` bytes at each place, one row each."""
     if not length:
         return np.zeros((len(begins), 0), np.uint8)
     found: Bytes = window(log.data, f"V{length}")[begins].view(np.uint8).reshape(-1, length)
@@ -103,10 +103,10 @@ def bytes_at(log: LogBytes, begins: Positions, length: int) -> Bytes:
 
 
 def intact_records(log: LogBytes, starts: Positions, *, in_place: bool = True) -> RecordColumns:
-    """The leading ones of `starts` at which a whole record begins that does not reach into the next of them.
+    """Return the longest leading part of `starts` at which whole records begin that do not overlap.
 
     `starts` ascend by at least SMALLEST_RECORD. The rules are those of twisted_mq.protocol.layouts.record.read_head and
-    read_spans, and with `in_place` the record's own offset must be right; bodies are not looked at.
+    read_spans, and with `in_place` the record's own offset must be right. Bodies are not checked.
     """
     starts = starts[: np.searchsorted(starts, log.size - SMALLEST_RECORD, "right")]
     heads = heads_at(log.data, starts)

@@ -1,6 +1,6 @@
-"""The walk over a whole log: batches of proved records, and the gaps between them; of one stretch of it, for Spark's tasks.
+"""Walks a whole log as batches of proved records and the gaps between them, or one stretch of it for Spark's tasks.
 
-Record sizes chain the records of a file; numpy proves whole batches. Where the chain breaks, the walk goes on at the next
+Record sizes chain the records of a file; numpy proves whole batches. If the chain breaks, the walk continues at the next
 record that proves itself by magic, lengths and own offset; with `check_bodies` by its body's CRC too. Files are mapped one
 at a time and only read.
 """
@@ -23,14 +23,14 @@ from twisted_mq.storage.files.mapped_log import LogBytes, MappedLog
 from twisted_mq.storage.files.paths import StorePaths, file_name
 
 BATCH_BYTES = 4 << 20
-"""A batch ends with the record that reaches it."""
+"""A batch ends with the record that reaches this size."""
 DEFAULT_FILE_BYTES = 1 << 30
 _PAGE = 4096
 
 
 @attrs.frozen
 class Gap:
-    """Bytes of the log that belong to no proved record. `written` is how many of them lie before the last non-zero one."""
+    """Bytes of the log that belong to no proved record; `written` of them lie before the last non-zero byte."""
 
     path: str
     physical_offset: int
@@ -40,13 +40,13 @@ class Gap:
 
     @property
     def end(self) -> int:
-        """The physical offset behind it."""
+        """The physical offset after the gap."""
         return self.physical_offset + self.length
 
 
 @attrs.frozen
 class Break:
-    """A position in a file at which no record proves itself, and that of the next one that does; None: there is none."""
+    """A position in a file at which no record proves itself, and the position of the next that does; None without a next one."""
 
     start: int
     following: int | None
@@ -54,10 +54,10 @@ class Break:
 
 
 class LogFiles:
-    """The log of a store as it was when this was made. `file_size` is what every file should be long."""
+    """The log of a store as it was when this object was made. `file_size` is the expected length of every file."""
 
     def __init__(self, root: str, commit_log: str | None = None, file_size: int = 0) -> None:
-        """`file_size` 0: found out from the files. Raises NoStore."""
+        """Find the files; `file_size` 0 means that it is determined from them. Raises NoStore."""
         self.paths = StorePaths(root, commit_log)
         self.directory = self.paths.commit_log
         if not os.path.isdir(self.directory):
@@ -67,23 +67,23 @@ class LogFiles:
 
     @property
     def min_offset(self) -> int:
-        """The log's first byte."""
+        """The physical offset of the log's first byte."""
         return self.files[0].first_offset if self.files else 0
 
     @property
     def size_bytes(self) -> int:
-        """The length of all files."""
+        """The total length of the files in bytes."""
         return sum(file.size for file in self.files)
 
     def path_of(self, physical_offset: int) -> str:
-        """The file that holds an offset, whether it is there or not."""
+        """Return the path of the file that contains an offset, whether it exists or not."""
         return os.path.join(self.directory, file_name(physical_offset - physical_offset % self.file_size))
 
 
 def standard_size(files: Sequence[FileAtRest]) -> int:
-    """What the files of a log should be long: what most of them are if their names agree, else the distance of names.
+    """Return the expected length of a log's files: that of most files if the names agree, else the distance between names.
 
-    Of a single file its size, in whole pages; one near Apache's 1 GiB counts as one of 1 GiB.
+    For a single file its size, in whole pages; a size near Apache's 1 GiB counts as 1 GiB.
     """
     steps = [after.first_offset - before.first_offset for before, after in itertools.pairwise(files)]
     if not files:
@@ -102,10 +102,10 @@ def _whole_pages(size: int) -> int:
 
 
 def walk_log(files: LogFiles, *, check_bodies: bool = True, start: int = 0) -> Iterator[RecordColumns | Gap]:
-    """Everything of the log from the file on that holds `start`; neighbouring gaps come as one.
+    """Yield everything in the log from the file on that contains `start`; neighbouring gaps are joined.
 
-    A gap at the log's very end has nothing behind it; one of zeros there is no gap but the end. A file that is gone
-    since it was listed was too old to keep.
+    A gap at the log's very end is followed by nothing; zeros there are no gap but the end. A file that disappeared since it
+    was listed had expired.
     """
     waiting: collections.deque[Gap] = collections.deque()
     expected = -1
@@ -136,7 +136,7 @@ def walk_log(files: LogFiles, *, check_bodies: bool = True, start: int = 0) -> I
 
 
 def _join(waiting: collections.deque[Gap], gap: Gap) -> None:
-    """Put a gap behind the one that it continues."""
+    """Append a gap to the one that it continues."""
     if not waiting or waiting[-1].end != gap.physical_offset:
         waiting.append(gap)
         return
@@ -146,7 +146,7 @@ def _join(waiting: collections.deque[Gap], gap: Gap) -> None:
 
 
 def walk_file(log: LogBytes, start: int = 0, *, check_bodies: bool = True) -> Iterator[RecordColumns | Gap]:
-    """Everything in one file from a position on, up to its blank record or its end."""
+    """Yield everything in one file from a position on, up to its blank record or its end."""
     for part in walk_stretch(log, start, log.size):
         if isinstance(part, RecordColumns):
             yield from _with_sound_bodies(part) if check_bodies else (part,)
@@ -156,9 +156,9 @@ def walk_file(log: LogBytes, start: int = 0, *, check_bodies: bool = True) -> It
 
 
 def walk_stretch(log: LogBytes, start: int, end: int) -> Iterator[RecordColumns | Break]:
-    """Batches of the records that begin in [start, end), and where their chain breaks; the last may reach beyond `end`.
+    """Yield batches of the records that begin in [start, end), and the breaks of their chain.
 
-    `start` is where a record begins, or damaged bytes do. A blank record ends its file.
+    The last record may end after `end`. `start` is the beginning of a record or of damaged bytes. A blank record ends its file.
     """
     position: int | None = start
     end = min(end, log.size)
@@ -185,7 +185,7 @@ def _gap(log: LogBytes, start: int, end: int, reason: str) -> Gap:
 
 
 def _with_sound_bodies(batch: RecordColumns) -> Iterator[RecordColumns | Gap]:
-    """The batch, or the runs of its records with right bodies and the others as gaps."""
+    """Yield the batch, or its runs of records with right bodies, with the others as gaps."""
     begin = 0
     for row in batch.wrong_bodies().tolist():
         if row > begin:

@@ -33,7 +33,7 @@ class Checkpoint:
 
     @property
     def min_timestamp(self) -> int:
-        """Everything stored up to this time is on disk, in the log and in the queues."""
+        """Return everything stored up to this time is on disk, in the log and in the queues."""
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MS)
 
     def save(self, sync: Sync = fdatasync) -> None:
@@ -42,7 +42,7 @@ class Checkpoint:
 
 
 def read_beginning(path: str, size: int) -> bytes:
-    """The bytes that a checkpoint file begins with; none where it is missing or too short."""
+    """Return the bytes that a checkpoint file begins with; none where it is missing or too short."""
     try:
         with open(path, "rb") as file:
             data = file.read(size)

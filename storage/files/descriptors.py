@@ -45,12 +45,12 @@ class Mappings:
 
 
 def is_shortage(error: OSError) -> bool:
-    """Whether a file could not be opened for want of descriptors or memory. What syncing data fails with is no such error."""
+    """Return whether a file could not be opened for lack of descriptors or memory. Errors of syncing do not count."""
     return error.errno in SHORTAGES and error.filename is not None
 
 
 def most_mapped() -> int:
-    """How many files one store may keep mapped: a third of the descriptors, and half of the mappings a process may have."""
+    """Return how many files one store may keep mapped: a third of the descriptors, and half of the allowed mappings."""
     try:
         with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
             mappings = int(file.read())

@@ -131,7 +131,7 @@ def sync_tree(root: str) -> None:
 
 
 def is_locked(path: str) -> bool:
-    """Whether a store works in the directory of this lock file, in whatever process; nothing is locked or written."""
+    """Return whether a store works in the directory of this lock file, in whatever process; nothing is locked or written."""
     if os.path.realpath(path) in _held_here:
         return True
     try:

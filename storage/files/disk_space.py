@@ -39,14 +39,14 @@ class DiskSpace:
 
 
 def disk_space(path: str) -> DiskSpace:
-    """The space of the disk that a path is on. May take long on a network disk. Raises OSError."""
+    """Return the space of the disk that a path is on. May take long on a network disk. Raises OSError."""
     found = os.statvfs(path)
     block = found.f_frsize
     return DiskSpace(found.f_blocks * block, found.f_bfree * block, found.f_bavail * block)
 
 
 def used_ratio(path: str) -> float:
-    """The used ratio of a path's disk, 0.0 to 1.0; NOT_KNOWN and an error in the log where the system does not tell."""
+    """Return the used ratio of a path's disk, 0.0 to 1.0; NOT_KNOWN and an error in the log where the system does not tell."""
     try:
         return disk_space(path).used_ratio
     except OSError as error:

@@ -33,14 +33,14 @@ class FileAtRest:
         return self._readable
 
     def find_all(self, data: bytes, position: int) -> Iterator[int]:
-        """The positions from `position` on where these bytes lie."""
+        """Yield the positions from `position` on where these bytes lie."""
         mapped = self.readable.obj
         assert isinstance(mapped, mmap.mmap | bytes)
         return positions_in(mapped, data, position, self.size)
 
 
 def files_in(directory: str) -> list[FileAtRest]:
-    """The files whose names are offsets, in order; empty files and missing directories have none."""
+    """Return the files whose names are offsets, in order; empty files and missing directories have none."""
     files = []
     try:
         with os.scandir(directory) as entries:

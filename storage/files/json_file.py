@@ -53,7 +53,7 @@ class JsonFile(Generic[Value]):
         self._on_disk: bytes | None = None
 
     def load(self) -> tuple[Value | None, list[LoadAction]]:
-        """The value, None where there is none, and what was wrong. Raises OSError for a file that cannot be opened."""
+        """Return the value, None where there is none, and what was wrong. Raises OSError for a file that cannot be opened."""
         data = _read(self.path)
         if data:
             try:

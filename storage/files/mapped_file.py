@@ -88,7 +88,7 @@ class MappedFile:
         allocate: Allocate = posix_fallocate,
         mappings: Mappings | None = None,
     ) -> MappedFile:
-        """A new sparse file. Raises StoreFull, OSError; then there is no file, or an empty one that could not be removed
+        """Return a new sparse file. Raises StoreFull, OSError; then there is no file, or an empty one that could not be removed
         and is taken the next time.
         """
         created = cls(path, first_offset, size, allocate, mappings)
@@ -200,7 +200,7 @@ class MappedFile:
         self.allocated = position
 
     def data_end(self) -> int:
-        """The position behind the file's first run of disk blocks that hold data; behind it all may be zeros."""
+        """Return the position behind the file's first run of disk blocks that hold data; behind it all may be zeros."""
         with self._open() as descriptor:
             start, end = next(data_ranges(descriptor, 0, self.size), (0, 0))
             return end if start == 0 else 0
@@ -226,7 +226,7 @@ class MappedFile:
         return cleared
 
     def has_data(self) -> bool:
-        """Whether any byte of the file is not zero."""
+        """Return whether any byte of the file is not zero."""
         with self._open() as descriptor:
             ranges = list(data_ranges(descriptor, 0, self.size))
         return any(chunk.count(0) != len(chunk) for start, end in ranges for chunk in self._chunks(start, end))
@@ -236,7 +236,7 @@ class MappedFile:
             yield bytes(self.view[first : min(end, first + _CLEAR_CHUNK)])
 
     def find_all(self, data: bytes, position: int) -> Iterator[int]:
-        """The positions from `position` on where these bytes lie; blocks without data are passed over."""
+        """Yield the positions from `position` on where these bytes lie; blocks without data are passed over."""
         mapping = self.view.obj
         assert isinstance(mapping, mmap.mmap)
         with self._open() as descriptor:

@@ -101,7 +101,7 @@ class MappedFileQueue:
         return True
 
     def _on_disk(self) -> list[tuple[int, str, int]]:
-        """(offset, path, size) of every file whose name is an offset, in order."""
+        """Return (offset, path, size) of every file whose name is an offset, in order."""
         found = []
         try:
             with os.scandir(self.directory) as entries:
@@ -114,7 +114,7 @@ class MappedFileQueue:
         return sorted(found)
 
     def missing(self) -> str | None:
-        """The path of the first file that is not there between two others; None where the run is whole."""
+        """Return the path of the first file that is not there between two others; None where the run is whole."""
         for before, after in zip(self.files, self.files[1:], strict=False):
             expected = before.first_offset + self.file_size
             if after.first_offset != expected:
@@ -132,7 +132,7 @@ class MappedFileQueue:
         return self.files[-1].end_offset if self.files else 0
 
     def find(self, offset: int) -> MappedFile | None:
-        """The file that covers an offset."""
+        """Return the file that covers an offset."""
         files = self.files
         if not files:
             return None
@@ -155,7 +155,7 @@ class MappedFileQueue:
         return created
 
     def from_offset(self, offset: int) -> Iterator[MappedFile]:
-        """The files from the one that covers `offset` on."""
+        """Yield the files from the one that covers `offset` on."""
         for file in self.files:
             if file.first_offset + self.file_size > offset:
                 yield file

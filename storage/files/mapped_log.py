@@ -47,7 +47,7 @@ class LogBytes:
         self.data_end = self.size
 
     def record_at(self, position: int) -> RecordHead:
-        """The head of the record there. Raises RecordError unless a whole record of this very place is there."""
+        """Return the head of the record there. Raises RecordError unless a whole record of this very place is there."""
         head = read_head(self.data, position)
         if head.physical_offset != self.first_offset + position:
             raise RecordError(
@@ -57,7 +57,7 @@ class LogBytes:
         return head
 
     def is_record(self, position: int) -> bool:
-        """Whether a whole record of this very place begins there."""
+        """Return whether a whole record of this very place begins there."""
         try:
             self.record_at(position)
         except RecordError:
@@ -65,25 +65,25 @@ class LogBytes:
         return True
 
     def is_blank(self, position: int) -> bool:
-        """Whether the blank record begins there that fills the rest of the file."""
+        """Return whether the blank record begins there that fills the rest of the file."""
         if self.size - position < BLANK_BYTES:
             return False
         return read_mark(self.data, position) == (self.size + self.rest - position, MAGIC_BLANK)
 
     def next_record(self, position: int, end: int) -> int | None:
-        """Where the first record at or behind `position` begins, before `end`; None where there is none.
+        """Return where the first record at or behind `position` begins, before `end`; None where there is none.
 
         Searches for the magic, so it costs no more than reading the bytes passed over.
         """
         return next((place for place in self.marks(position, end) if self.is_record(place)), None)
 
     def marks(self, position: int, end: int) -> Iterator[int]:
-        """Where in [position, end) a record may begin, because its magic follows there; nothing is proved."""
+        """Yield where in [position, end) a record may begin, because its magic follows there; nothing is proved."""
         for magic in self._places_of(MAGIC_PREFIX, position + MAGIC_POSITION, end + MAGIC_POSITION):
             yield magic - MAGIC_POSITION
 
     def _places_of(self, pattern: bytes, position: int, end: int) -> Iterator[int]:
-        """Where the pattern begins in [position, end). In chunks: `bytes.find` is ten times faster than `mmap.find`."""
+        """Yield where the pattern begins in [position, end). In chunks: `bytes.find` is ten times faster than `mmap.find`."""
         end = min(end, self.data_end)
         while position < end:
             chunk_end = min(end, position + _CHUNK_BYTES)
@@ -95,7 +95,7 @@ class LogBytes:
             position = chunk_end
 
     def written_end(self, start: int, end: int) -> int:
-        """The position behind the last byte that is not zero; `start` where there is none.
+        """Return the position behind the last byte that is not zero; `start` where there is none.
 
         Files are made at full size, all zero, and filled bit by bit.
         """
@@ -109,7 +109,7 @@ class LogBytes:
         return start
 
     def fault_at(self, position: int) -> str:
-        """What is wrong with the bytes there, in words."""
+        """Return what is wrong with the bytes there, in words."""
         try:
             self.record_at(position)
         except RecordError as error:

@@ -66,7 +66,7 @@ class NextFile:
         self._thread.start()
 
     def take(self, offset: int) -> MappedFile | None:
-        """The file made for `offset`, waiting for its end where it is being made; None where there is none.
+        """Return the file made for `offset`, waiting for its end where it is being made; None where there is none.
 
         A file in the way, made for another offset, is deleted.
         """

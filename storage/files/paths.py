@@ -28,7 +28,7 @@ HIGHEST_QUEUE_ID = 0x7FFFFFFF
 
 
 def is_topic_name(topic: str) -> bool:
-    """Whether the name has only Apache's characters (TopicValidator), so that no directory but its own is meant.
+    """Return whether the name has only Apache's characters (TopicValidator), so that no directory but its own is meant.
 
     The + is in pop's retry topics only, %RETRY%group+topic; users may not have it in theirs.
     """
@@ -36,24 +36,24 @@ def is_topic_name(topic: str) -> bool:
 
 
 def checked_topic(topic: str) -> str:
-    """The same name. Raises IllegalTopicName."""
+    """Return the same name. Raises IllegalTopicName."""
     if not is_topic_name(topic):
         raise IllegalTopicName(topic)
     return topic
 
 
 def file_name(offset: int) -> str:
-    """The file that begins at a byte offset: 400 is 00000000000000000400 (Apache: UtilAll.offset2FileName)."""
+    """Return the file that begins at a byte offset: 400 is 00000000000000000400 (Apache: UtilAll.offset2FileName)."""
     return f"{offset:0{FILE_NAME_DIGITS}d}"
 
 
 def file_offset(name: str) -> int | None:
-    """The byte offset that a file's name means; None for other names."""
+    """Return the byte offset that a file's name means; None for other names."""
     return int(name) if _OFFSET.match(name) else None
 
 
 def queue_id_of(name: str) -> int | None:
-    """The queue that a directory's name means; None for other names."""
+    """Return the queue that a directory's name means; None for other names."""
     if not _QUEUE_ID.match(name):
         return None
     queue_id = int(name)
@@ -77,23 +77,23 @@ class StorePaths:
         self.lock = os.path.join(root, "lock")
 
     def queue(self, topic: str, queue_id: int) -> str:
-        """The directory of one queue. Raises IllegalTopicName, ValueError for a negative queue."""
+        """Return the directory of one queue. Raises IllegalTopicName, ValueError for a negative queue."""
         return _queue(self.consume_queues, topic, queue_id)
 
     def batch_queue(self, topic: str, queue_id: int) -> str:
-        """The directory of one batch queue. Raises IllegalTopicName, ValueError for a negative queue."""
+        """Return the directory of one batch queue. Raises IllegalTopicName, ValueError for a negative queue."""
         return _queue(self.batch_consume_queues, topic, queue_id)
 
     def queue_extension(self, topic: str, queue_id: int) -> str:
-        """The directory of one queue's extension units. Raises IllegalTopicName."""
+        """Return the directory of one queue's extension units. Raises IllegalTopicName."""
         return os.path.join(self.queue_extensions, checked_topic(topic), str(queue_id))
 
     def queue_directories(self) -> list[tuple[str, int]]:
-        """(topic, queue id) of every queue directory on disk, sorted; names that mean neither are passed over."""
+        """Return (topic, queue id) of every queue directory on disk, sorted; names that mean neither are passed over."""
         return _queue_directories(self.consume_queues)
 
     def batch_queue_directories(self) -> list[tuple[str, int]]:
-        """The same for batch queues."""
+        """Return the same for batch queues."""
         return _queue_directories(self.batch_consume_queues)
 
 
@@ -113,7 +113,7 @@ def _queue_directories(parent: str) -> list[tuple[str, int]]:
 
 
 def _directories(path: str) -> list[str]:
-    """Names of the directories in `path`, links left out; empty where there is no such directory."""
+    """Return names of the directories in `path`, links left out; empty where there is no such directory."""
     try:
         with os.scandir(path) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 def positions_in(mapped: mmap.mmap | bytes, data: bytes, start: int, end: int) -> Iterator[int]:
-    """The positions from `start` on where these bytes lie, all of them before `end`.
+    """Yield the positions from `start` on where these bytes lie, all of them before `end`.
 
     CPython 3.11.0 to 3.11.4 reads the byte behind the end of a search, and dies where a mapping ends there (gh-105235). So
     the search ends one byte earlier, and the last place is compared by itself.

@@ -77,7 +77,7 @@ fdatasync: Sync = _fdatasync if hasattr(os, "fdatasync") else fsync
 
 
 def data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
-    """(start, end) of the runs of blocks behind `start` that hold data; outside Linux one run of all."""
+    """Yield (start, end) of the runs of blocks behind `start` that hold data; outside Linux one run of all."""
     if not LINUX and start < size:
         yield start, size
         return
@@ -116,7 +116,7 @@ def read_at_random(view: memoryview, at_random: bool) -> None:
 
 
 def descriptor_limit() -> int:
-    """How many descriptors this process may have now."""
+    """Return how many descriptors this process may have now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] if UNIX else USUAL_DESCRIPTORS
 
 
@@ -136,7 +136,7 @@ def hold(descriptor: int) -> None:
 
 
 def is_held(descriptor: int) -> bool:
-    """Whether another process has a lock on the file's first byte."""
+    """Return whether another process has a lock on the file's first byte."""
     numbers = {"type": fcntl.F_WRLCK, "whence": os.SEEK_SET, "start": 0, "length": 1, "process": 0}
     asked = _FLOCK.pack(*map(numbers.__getitem__, _FLOCK_FIELDS))
     told = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))

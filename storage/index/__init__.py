@@ -1,1 +1,1 @@
-"""The index by key."""
+"""The key index."""

@@ -1,8 +1,8 @@
-"""Keeps the index up with the log, and answers searches by key (Apache: ReputMessageService, DefaultMessageStore.queryMessage).
+"""Keeps the index up to date with the log, and answers searches by key (Apache: ReputMessageService, queryMessage).
 
-Indexing lags behind on purpose: a message is indexed with some hundred others, when enough have gathered or when there
-is time, and a search first catches up. A long way to go, as behind a crash, is gone in steps too; searches then see
-what is indexed so far, as they do with Apache.
+Indexing lags on purpose: a message is indexed together with some hundred others, when enough have gathered or when there
+is time, and a search catches up first. A long backlog, as after a crash, is worked off in steps too; meanwhile searches
+see only what is indexed so far, as with Apache.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from twisted_mq.storage.log.commit_log import CommitLog
 logger = logging.getLogger(__name__)
 
 LAG_BYTES = 512 << 10
-"""How much of the log may wait before it is indexed among the sends: about 1,600 small messages, 1 ms."""
+"""The bytes of the log that may wait before they are indexed between sends: about 1,600 small messages, 1 ms."""
 CATCH_UP_BYTES = 64 << 20
-"""How much a search waits for at most, about 0.15 s."""
+"""The most bytes that a search waits for, about 0.15 s."""
 _STEP_BYTES = 1 << 20
 
 
 class IndexBuilder:
-    """Builds one index from one log. `position` is behind the last record that is indexed."""
+    """Builds one index from one log. `position` is the end of the last indexed record."""
 
     def __init__(self, log: CommitLog, index: IndexService, *, enabled: bool = True) -> None:
         self.index = index
@@ -38,7 +38,7 @@ class IndexBuilder:
         self._seen = 0
 
     def load(self, safe_timestamp: int | None, report: Report) -> None:
-        """Open the index files and go on behind the last record that they know."""
+        """Open the index files and continue after the last record in them."""
         self.index.load(self._log, safe_timestamp, report)
         self._collector.position = max(self.index.end_physical_offset, self._log.min_offset)
         self._resumes = True
@@ -46,17 +46,17 @@ class IndexBuilder:
 
     @property
     def position(self) -> int:
-        """The physical offset behind the last record that was looked at."""
+        """The physical offset after the last record that was indexed."""
         return self._collector.position
 
     def lags(self) -> bool:
-        """Whether enough waits to be worth a step."""
+        """Return whether enough bytes wait for a step."""
         return self.enabled and self._log.max_offset - self._collector.position > LAG_BYTES
 
     def keep_up(self, end: int) -> None:
-        """Index a step among the sends, once enough lies before `end`: on a slave that may be far from the log's end.
+        """Index a step between sends, once enough lies before `end`; on a slave that may be far from the log's end.
 
-        Where a search could not catch up any more, also as much as was appended.
+        If a search could no longer catch up, it also indexes as much as was appended.
         """
         if end - self._collector.position <= LAG_BYTES:
             return
@@ -65,7 +65,7 @@ class IndexBuilder:
         self.build(end, _STEP_BYTES + max(0, appended) if far else _STEP_BYTES)
 
     def build(self, end: int, max_bytes: int = _STEP_BYTES) -> bool:
-        """Index what lies before `end`, about `max_bytes` of it; whether more is left. A full disk is tried again later."""
+        """Index about `max_bytes` of what lies before `end`; return whether more is left. A full disk is tried again later."""
         stop = min(end, self._collector.position + max_bytes)
         while self.enabled and self._collector.position < stop:
             before = self._collector.position
@@ -93,9 +93,9 @@ class IndexBuilder:
     def query(
         self, topic: str, key: str, max_count: int, begin: int, end: int, look: Callable[[int], memoryview | None]
     ) -> QueryResult:
-        """The records with a key's hash, of those the newest `max_count`, oldest first; `look` finds a record.
+        """Return the newest `max_count` records with a key's hash, oldest first; `look` finds a record.
 
-        Records that are gone from the log are left out.
+        Records that are no longer in the log are left out.
         """
         offsets = self.index.query_offset(topic, key, max_count, begin, end)
         if not offsets:

@@ -1,4 +1,4 @@
-"""Comparing index files with the log: every key of a record must be found, every entry must mean one."""
+"""Compares index files with the log: every key of a record must be found, and every entry must belong to a key."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from twisted_mq.storage.index.index_keys import record_keys
 from twisted_mq.storage.interfaces import Inconsistency
 
 Key = tuple[int, int]
-"""Hash and physical offset."""
+"""The hash and the physical offset."""
 
 
 def open_index(directory: str, sizes: IndexSizes) -> list[IndexView]:
-    """The index files of a store without its lock, oldest first; files of other sizes are passed over."""
+    """Return the index files of a store without its lock, oldest first; files of other sizes are skipped."""
     try:
         names = sorted(name for name in os.listdir(directory) if name.isascii() and name.isdigit())
     except FileNotFoundError:
@@ -35,10 +35,10 @@ def open_index(directory: str, sizes: IndexSizes) -> list[IndexView]:
 def check_index(
     files: Sequence[IndexView], records: Iterable[DispatchFields], min_offset: int, position: int
 ) -> Iterator[Inconsistency]:
-    """What is wrong with an index whose builder has come to `position`; `records` are the log's.
+    """Yield the defects of an index whose builder has reached `position`; `records` are the log's.
 
-    Records before the first file's beginning need not be in it: an index may be switched on later than the log began.
-    An entry that is there twice is right: Apache's start after a crash makes such ones.
+    Records before the beginning of the first file need not be in it: an index may be enabled later than the log began.
+    A duplicate entry is no defect: Apache's start after a crash makes them.
     """
     if not files:
         return
@@ -57,7 +57,7 @@ def check_index(
 
 
 def keys_in_index(record: DispatchFields) -> list[Key]:
-    """What the index must hold for a record."""
+    """Return the index entries that a record must have."""
     return [
         (key_hash(text), record.physical_offset)
         for text in record_keys(record.topic, record.properties, record.sys_flag)
@@ -65,7 +65,7 @@ def keys_in_index(record: DispatchFields) -> list[Key]:
 
 
 def _entries(file: IndexView, known: Collection[Key], min_offset: int) -> Iterator[Inconsistency]:
-    """Entries that mean no key, and chains that leave entries out."""
+    """Yield entries that belong to no key, and chains that leave entries out."""
     newest: dict[int, int] = {}
     for index in range(1, file.index_count):
         entry = file.entry(index)

@@ -1,8 +1,8 @@
-"""One index file to read: a hash table from keys to physical offsets, in the log's order (Apache: IndexFile).
+"""Reads one index file: a hash table from keys to physical offsets, in the log's order (Apache: IndexFile).
 
 `protocol.layouts.index` declares the bytes. A new entry becomes its slot's newest and points to the one before it, so a
-search walks from new to old. Keys themselves are not stored: two keys with one hash are found together, and who asks
-must look into the records.
+search walks from new to old. Keys are not stored: two keys with the same hash are found together, so the caller must
+check the records.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from twisted_mq.protocol.layouts.index import (
 )
 
 KeyEntry = tuple[int, int, int]
-"""A key of one record: hash of `topic#key` without sign, physical offset, store time in ms."""
+"""A key of one record: unsigned hash of `topic#key`, physical offset, store time in ms."""
 
 
 class IndexView:
-    """An index file to read, mapped as `view`: open for writing, or of another process."""
+    """An index file mapped for reading as `view`. It may be open for writing, here or in another process."""
 
     begin_timestamp: int
     end_timestamp: int
@@ -41,7 +41,7 @@ class IndexView:
         self.read_header()
 
     def read_header(self) -> None:
-        """Take the header's values from the file. An empty file's next entry is 1."""
+        """Read the header's values from the file. An empty file's next entry is 1."""
         (
             self.begin_timestamp,
             self.end_timestamp,
@@ -54,20 +54,20 @@ class IndexView:
 
     @property
     def is_full(self) -> bool:
-        """Whether no entry fits any more."""
+        """Return whether the file has no room for another entry."""
         return self.index_count >= self.sizes.entries
 
     def entry(self, index: int) -> IndexEntry:
-        """The entry of that number; they begin with 1."""
+        """Return the entry of that number; numbers begin with 1."""
         return IndexEntry._make(ENTRY.unpack_from(self.view, entry_position(index, self.sizes.slots)))
 
     def newest_of(self, key_hash: int) -> int:
-        """The number of the newest entry in the hash's slot; 0 for none."""
+        """Return the number of the newest entry in the hash's slot; 0 for an empty slot."""
         newest: int = SLOT.unpack_from(self.view, slot_position(key_hash, self.sizes.slots))[0]
         return newest if INVALID_INDEX < newest < self.index_count else INVALID_INDEX
 
     def chain(self, key_hash: int) -> Iterator[IndexEntry]:
-        """The entries of the hash's slot, from new to old; those of other hashes are among them."""
+        """Yield the entries of the hash's slot, from new to old, including those of other hashes."""
         index = self.newest_of(key_hash)
         while index > INVALID_INDEX:
             entry = self.entry(index)
@@ -75,14 +75,14 @@ class IndexView:
             index = entry.previous_index if entry.previous_index < index else INVALID_INDEX
 
     def is_time_matched(self, begin: int, end: int) -> bool:
-        """Whether records stored from `begin` to `end` may be in the file (Apache: isTimeMatched)."""
+        """Return whether records stored from `begin` to `end` may be in the file (Apache: isTimeMatched)."""
         first, last = self.begin_timestamp, self.end_timestamp
         return (begin < first and end > last) or first <= begin <= last or first <= end <= last
 
     def select(self, found: list[int], key_hash: int, max_count: int, begin: int, end: int) -> None:
         """Add the physical offsets of a hash, newest first, until `found` has `max_count` (Apache: selectPhyOffset).
 
-        Times are in ms, both ends belong to the range; the file knows whole seconds since its first record.
+        Times are in ms, and both ends are included. The file stores whole seconds after its first record.
         """
         for entry in self.chain(key_hash):
             if len(found) >= max_count or entry.time_diff_seconds < 0:
@@ -94,7 +94,7 @@ class IndexView:
                 return
 
     def fault(self) -> str:
-        """What is wrong with the header or with the first or last entry; empty for a file that looks sound."""
+        """Return the fault of the header or of the first or last entry; empty for a file that looks sound."""
         count, sizes = self.index_count, self.sizes
         if count > sizes.entries or not 0 <= self.hash_slot_count < count + 1:
             return f"the header says {count - 1} entries in {self.hash_slot_count} slots"

@@ -1,4 +1,4 @@
-"""Which keys a record has (Apache: IndexService.buildIndex). `key_collector` finds them in many records at once."""
+"""Extracts the keys of a record (Apache: IndexService.buildIndex). `key_collector` finds them in many records at once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from twisted_mq.protocol.text.properties import (
 _UNIQUE_KEY = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode() + b"\x01"
 _KEYS = PROPERTY_KEYS.encode() + b"\x01"
 _END = 2
-"""What ends a property."""
+"""The byte that ends a property."""
 
 
 def keys_of(properties: bytes) -> list[bytes]:
-    """What a record is found by: its unique key, then each of its KEYS; of a property given twice the last counts."""
+    """Return a record's keys: its unique key, then each of its KEYS. If a property occurs twice, the last one counts."""
     unique, keys = _last_value(properties, _UNIQUE_KEY), _last_value(properties, _KEYS)
     if unique is None or keys is None:
         return _keys_of_map(decode_property_bytes(properties))
@@ -27,7 +27,7 @@ def keys_of(properties: bytes) -> list[bytes]:
 
 
 def _last_value(properties: bytes, mark: bytes) -> bytes | None:
-    """The last value of a property; empty where it is missing, None where that is not plain to see."""
+    """Return the last value of a property; empty if it is missing, None if that is not certain."""
     start = properties.rfind(mark)
     if start < 0:
         return b""
@@ -46,7 +46,7 @@ def _keys_of_map(properties: dict[str, str]) -> list[bytes]:
 
 
 def record_keys(topic: str, properties: dict[str, str], sys_flag: int) -> list[str]:
-    """The texts that a record is indexed by: the readable twin of all above. Rolled back messages have none."""
+    """Return the texts that a record is indexed by: a readable version of the above. Rolled back messages have none."""
     if transaction_value(sys_flag) == MessageSysFlag.TRANSACTION_ROLLBACK_TYPE:
         return []
     return [index_key(topic, key.decode()) for key in _keys_of_map(properties)]

@@ -1,8 +1,8 @@
 """All index files of a store, oldest first: new keys go into the last one, searches from the last to the first.
 
-Apache: IndexService. Files are named by the local time of their making, yyyyMMddHHmmssSSS. A file that is full is put on
-disk by the flush thread, and the checkpoint says so; the last one only when the store is closed. So after a crash only
-full files up to the checkpoint's time are trusted, and the rest is built anew from the log.
+Apache: IndexService. Files are named by the local time of their creation, yyyyMMddHHmmssSSS. A full file is put on disk
+by the flush thread, and then recorded in the checkpoint; the last file only when the store is closed. So after a crash
+only full files up to the checkpoint's time are trusted, and the rest is built again from the log.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from twisted_mq.storage.index.index_writer import IndexFile
 from twisted_mq.storage.log.commit_log import CommitLog
 
 Report = Callable[[str, int, str], None]
-"""Told of each thing that a start finds: path, physical offset, what was done."""
+"""Called for each finding of a start: path, physical offset, what was done."""
 
 
 def time_name(timestamp_ms: int) -> str:
-    """A file's name: 20261120231855001 (Apache: UtilAll.timeMillisToHumanString)."""
+    """Return a file's name: 20261120231855001 (Apache: UtilAll.timeMillisToHumanString)."""
     return f"{time.strftime('%Y%m%d%H%M%S', time.localtime(timestamp_ms // 1000))}{timestamp_ms % 1000:03d}"
 
 
@@ -46,26 +46,26 @@ class IndexService:
 
     @property
     def end_physical_offset(self) -> int:
-        """Where the newest record is that has a key here; -1 without any."""
+        """The physical offset of the newest record that has a key here; -1 without any."""
         return self.files[-1].end_physical_offset if self.files else -1
 
     @property
     def end_timestamp(self) -> int:
-        """When that record was stored, in ms; 0 without any."""
+        """The store time of that record in ms; 0 without any."""
         return self.files[-1].end_timestamp if self.files else 0
 
     @property
     def size_bytes(self) -> int:
-        """What all files take, holes included (Apache: getTotalSize)."""
+        """The total size of all files, holes included (Apache: getTotalSize)."""
         return len(self.files) * self.sizes.file_bytes
 
     # Start
 
     def load(self, log: CommitLog, safe_timestamp: int | None, report: Report) -> None:
-        """Take the files that can be trusted and delete the others, which the log's records from there on replace.
+        """Take the files that can be trusted and delete the others, whose keys are rebuilt from the log's records.
 
-        `safe_timestamp` is the checkpoint's after a crash, None after a clean stop. What is behind a file that goes,
-        goes too: keys are written in the log's order. The newest goes first, so that an interruption leaves no hole.
+        `safe_timestamp` is the checkpoint's after a crash, None after a clean stop. The files after a deleted one are deleted
+        too: keys are written in the log's order. The newest goes first, so that an interruption leaves no hole.
         """
         names = self._names()
         for position, name in enumerate(names):
@@ -86,7 +86,7 @@ class IndexService:
             return []
 
     def _take(self, path: str, log: CommitLog, safe_timestamp: int | None) -> tuple[int, str]:
-        """Open one file; where it begins in the log, and why it cannot be kept."""
+        """Open one file; return where it begins in the log, and why it cannot be kept."""
         size = os.stat(path).st_size
         if size != self.sizes.file_bytes:
             expected = f"maxHashSlotNum and maxIndexNum mean {self.sizes.file_bytes}"
@@ -102,7 +102,7 @@ class IndexService:
         return 0, ""
 
     def _misfit(self, file: IndexFile, log: CommitLog) -> str:
-        """What does not fit to the log or to the file before."""
+        """Return why the file does not fit the log or the file before it; empty if it fits."""
         if file.begin_physical_offset < self.end_physical_offset:
             return f"begins before {self.end_physical_offset}, where the file before it ends"
         end = file.end_physical_offset
@@ -113,19 +113,19 @@ class IndexService:
         return ""
 
     def _is_on_disk(self, file: IndexFile, safe_timestamp: int) -> bool:
-        """Only full files were flushed before the checkpoint said so; of files with one end time the first counts."""
+        """Return whether a full file was flushed before the checkpoint said so; with equal end times only the first counts."""
         before = self.files[-1].end_timestamp if self.files else -1
         return file.is_full and before < file.end_timestamp <= safe_timestamp
 
     # Writing
 
     def put(self, keys: Keys | Sequence[KeyEntry]) -> None:
-        """Write keys in the log's order. Raises StoreFull; keys of the last record put may be missing then."""
+        """Write keys in the log's order. Raises StoreFull; then keys of the last record may be missing."""
         while len(keys):
             keys = keys[self._open_file().put(keys) :]
 
     def _open_file(self) -> IndexFile:
-        """The file that takes the next key."""
+        """Return the file that takes the next key."""
         last = self.files[-1] if self.files else None
         if last is not None and not last.is_full:
             return last
@@ -143,13 +143,13 @@ class IndexService:
         return created
 
     def _new_name(self) -> str:
-        """By the clock, but always behind the last file's name: the names' order is the files'."""
+        """Return a name from the clock that is always later than the last file's: names give the files' order."""
         name = time_name(self._now_ms())
         last = os.path.basename(self.files[-1].path) if self.files else ""
         return name if name > last else str(int(last) + 1)
 
     def without_known(self, keys: Keys) -> Keys:
-        """The keys that are not here yet, where a start or a full disk interrupted the writing."""
+        """Return the keys that are missing here because a start or a full disk interrupted the writing."""
         last = self.end_physical_offset
         new = keys["physical_offset"] > last
         for row in (keys["physical_offset"] == last).nonzero()[0].tolist():
@@ -157,7 +157,7 @@ class IndexService:
         return keys[new]
 
     def _has(self, key: KeyEntry) -> bool:
-        """Whether one of the last record's keys is here; they lie in the files that end with that record."""
+        """Return whether a key of the last record is here; the files that end with that record are searched."""
         for file in reversed(self.files):
             if file.end_physical_offset < key[1]:
                 break
@@ -171,7 +171,7 @@ class IndexService:
     # Searching
 
     def query_offset(self, topic: str, key: str, max_count: int, begin: int, end: int) -> list[int]:
-        """Physical offsets of records with that key's hash, stored from `begin` to `end` ms, newest first."""
+        """Return the physical offsets of records with that key's hash, stored from `begin` to `end` ms, newest first."""
         found: list[int] = []
         wanted = key_hash(index_key(topic, key))
         for file in reversed(self.files):
@@ -184,7 +184,7 @@ class IndexService:
     # Life
 
     def trim(self, min_offset: int) -> list[str]:
-        """Take out the files that only lead before `min_offset`, but never the last; their paths, to be removed."""
+        """Forget the files that only lead to before `min_offset`, but never the last; return their paths for removal."""
         expired = []
         while len(self.files) > 1 and self.files[0].end_physical_offset < min_offset:
             file = self.files.pop(0)
@@ -193,7 +193,7 @@ class IndexService:
         return expired
 
     def release(self) -> None:
-        """Give back all files."""
+        """Release all files."""
         for file in self.files:
             file.release()
         self.files.clear()

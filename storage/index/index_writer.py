@@ -1,7 +1,7 @@
-"""Writing an index file (Apache: IndexFile.putKey). A new entry becomes its slot's newest and points to the one before it.
+"""Writes an index file (Apache: IndexFile.putKey). A new entry becomes its slot's newest and points to the one before it.
 
 Many entries are written at once, as numpy columns: the slots of an index lie far apart, and the processor fetches
-them side by side. numpy is loaded by who keeps a store, never by who reads one.
+them in parallel. Only programs that write a store import numpy here; programs that only read one do not.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from twisted_mq.storage.files.system_calls import Allocate, fdatasync
 from twisted_mq.storage.index.index_file import IndexView, KeyEntry
 
 ALLOCATION_STEP = 1 << 20
-"""How far ahead of the last entry disk space is taken, in bytes; the slots get theirs at once."""
+"""The bytes after the last entry for which disk space is taken; the slots get theirs at once."""
 
 
 class IndexFile(IndexView):
-    """An index file that is written. Only what `put` was given is in it; the header follows at the end of each put."""
+    """An index file that is being written. It contains only the keys given to `put`; each put ends with writing the header."""
 
     def __init__(self, file: MappedFile, sizes: IndexSizes) -> None:
         super().__init__(file.path, file.view, sizes)
@@ -29,7 +29,10 @@ class IndexFile(IndexView):
 
     @classmethod
     def create(cls, path: str, sizes: IndexSizes, before: IndexView | None, allocate: Allocate) -> IndexFile:
-        """A new file behind `before`, whose end it remembers until its first entry. Raises StoreFull, OSError."""
+        """Create a file after `before` and return it; its header keeps the end of `before` until its first entry.
+
+        Raises StoreFull, OSError.
+        """
         file = MappedFile.create(path, 0, sizes.file_bytes, allocate)
         created = cls(file, sizes)
         try:
@@ -45,14 +48,14 @@ class IndexFile(IndexView):
 
     @classmethod
     def open(cls, path: str, sizes: IndexSizes, allocate: Allocate) -> IndexFile:
-        """A file that is there and has the right size."""
+        """Open and return an existing file of the right size."""
         return cls(MappedFile(path, 0, sizes.file_bytes, allocate), sizes)
 
     def _reserve(self, count: int) -> None:
         self._file.reserve(entry_position(self.index_count + count, self.sizes.slots), ALLOCATION_STEP)
 
     def put(self, keys: Keys | Sequence[KeyEntry]) -> int:
-        """Write the first of `keys`, as many as fit; returns how many. Raises StoreFull; then none was written."""
+        """Write the first of `keys`, as many as fit; return how many. Raises StoreFull; then none was written."""
         count = min(len(keys), self.sizes.entries - self.index_count)
         if count <= 0:
             return 0
@@ -69,7 +72,7 @@ class IndexFile(IndexView):
         return count
 
     def _put(self, keys: Keys) -> None:
-        """Write keys that fit. Of those that share a slot each one follows the one before it."""
+        """Write keys that fit. If keys share a slot, each follows the one before it."""
         first, count = self.index_count, len(keys)
         numbers = np.arange(first, first + count)
         slots = keys["key_hash"] % self.sizes.slots
@@ -107,7 +110,7 @@ class IndexFile(IndexView):
         self._file.sync(sync)
 
     def release(self) -> None:
-        """Give back the mapping."""
+        """Release the mapping."""
         self.view = memoryview(b"")
         self._file.release()
 

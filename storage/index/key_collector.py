@@ -1,9 +1,9 @@
-"""The keys of many records at a time, with their hashes (Apache: IndexService.buildIndex).
+"""Collects the keys of many records at a time, with their hashes (Apache: IndexService.buildIndex).
 
-The log is walked from record to record, its own bytes say all: so what a producer sent, what a master sent and what a
-start finds are indexed alike. The records of a step are then read as numpy columns, which costs a tenth of reading one
-by one. What is odd about a record (IPv6 hosts, a transaction, a long topic, a property given twice, several KEYS)
-leaves it to `twisted_mq.storage.index.index_keys`, the readable way.
+The log is walked from record to record, and its bytes are the only source: so records from producers, from a master and
+from recovery are indexed alike. The records of a step are then read as numpy columns, which costs a tenth of reading them
+one by one. Odd records (IPv6 hosts, a transaction, a long topic, a property given twice, several KEYS) are left to
+`twisted_mq.storage.index.index_keys`, the readable way.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ from twisted_mq.storage.index.index_keys import keys_of
 from twisted_mq.storage.log.commit_log import CommitLog
 
 _TRANSACTION = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
-"""A transaction's messages may have no keys."""
+"""Messages of a transaction may have no keys."""
 _UNIQUE_KEY = PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode()
 _KEYS = PROPERTY_KEYS.encode()
 _BETWEEN, _END, _SPACE = b"\1\2 "
-"""What stands between a property's name and value, behind the value, and between two KEYS."""
+"""The bytes between a property's name and value, after the value, and between two KEYS."""
 _BEFORE = len(_UNIQUE_KEY) + 1
-"""Columns before the properties, so that something stands before every name."""
+"""Columns before the properties, so that every name has a byte before it."""
 _LONGEST_TOPIC = HEAD_BYTES
 _LONGEST_KEY = 64
 _MOST_PROPERTIES = 512
-"""A record with longer texts is an odd one."""
+"""A record with longer properties is odd."""
 _POWERS = np.array([hash_power(length) for length in range(_LONGEST_KEY + 1)], np.uint32)
 _STREAK = 8
-"""After so many records of one size it is worth a look at all that may follow."""
+"""After this many records of one size, all records that may follow are compared at once."""
 _NO_KEYS: Keys = np.zeros(0, KEY)
 
 
 @attrs.define
 class KeyCollector:
-    """Walks one log from `position` and collects the keys of what it passes."""
+    """Walks a log from `position` on and collects the keys of its records."""
 
     log: CommitLog
     position: int = 0
 
     def collect(self, end: int, max_bytes: int) -> Keys:
-        """The keys of the records from `position` to `end`, at most about `max_bytes` of the log; moves `position`."""
+        """Return the keys of the records from `position` to `end`, about `max_bytes` of the log at most; advance `position`."""
         steps = [_NO_KEYS]
         stop = min(end, self.position + max_bytes)
         while self.position < stop:
@@ -84,9 +84,9 @@ class KeyCollector:
 
 
 def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[int], int]:
-    """Where a file's records begin from `position` on and before `stop`, that end before `end`; where to go on.
+    """Return the positions of a file's records from `position` to `stop` that end before `end`, and where to continue.
 
-    Positions count from the file's start; the one behind the file leads to the next.
+    Positions count from the file's start; the position after the file leads to the next one.
     """
     data, read = file.readable.obj, unpack_mark
     assert isinstance(data, mmap.mmap)
@@ -113,14 +113,14 @@ def _walk(file: MappedFile, position: int, stop: int, end: int) -> tuple[array[i
 
 
 def _alike(data: mmap.mmap, position: int, size: int, end: int) -> int:
-    """How many records from `position` on, that end before `end`, begin like the one there; each has its `size`."""
+    """Return how many records of `size` bytes from `position` on, ending before `end`, begin like the first one."""
     marks = np.ndarray(((end - position) // size,), np.uint64, data, position, (size,))
     others = np.flatnonzero(marks != marks[0])
     return int(others[0]) if len(others) else len(marks)
 
 
 def _keys(file: MappedFile, starts: Positions) -> Keys:
-    """The keys of a file's records, in order."""
+    """Return the keys of a file's records, in order."""
     data = file.readable.obj
     assert isinstance(data, mmap.mmap)
     plain, odd = _plain_keys(data, starts) if len(starts) else (_NO_KEYS, starts)
@@ -132,7 +132,7 @@ def _keys(file: MappedFile, starts: Positions) -> Keys:
 
 
 def _plain_keys(data: mmap.mmap, starts: Positions) -> tuple[Keys, Positions]:
-    """The keys of records like most, with positions for offsets; and where the odd ones begin."""
+    """Return the keys of ordinary records, with positions for offsets, and the positions of the odd records."""
     heads = heads_at(data, starts)
     spans, plain = spans_at(data, starts, heads)
     topic_end, begins = spans.topic_end, spans.properties
@@ -161,7 +161,7 @@ def _plain_keys(data: mmap.mmap, starts: Positions) -> tuple[Keys, Positions]:
 def _key_spans(
     data: mmap.mmap, begins: Positions, lengths: Positions, sound: Mask
 ) -> tuple[Positions, Positions, Positions]:
-    """(row, end, length) of every key in properties that begin there, in order; `sound` loses the rows that are odd."""
+    """Return (row, end, length) of every key in properties that begin there, in order; odd rows are cleared in `sound`."""
     width = _BEFORE + int(lengths.max())
     texts = window(data, f"V{width}")[begins - _BEFORE].view(np.uint8)
     matrix = texts.reshape(-1, width)
@@ -190,13 +190,13 @@ def _key_spans(
 
 
 def _are(texts: Bytes, ends: Positions, name: bytes) -> Mask:
-    """Before which of the ends a name stands."""
+    """Return at which of the ends the name is before the end."""
     found: Mask = window(texts, f"S{len(name)}")[ends - len(name)] == name
     return found
 
 
 def _common_columns(texts: Bytes) -> list[slice] | None:
-    """The columns of the keys in texts that are all of one shape, as those of a batch mostly are; None where they are not."""
+    """Return the columns of the keys if all texts have one shape, as those of a batch mostly do; else None."""
     fitting = fitting_first(texts)
     if fitting is None or not fitting[1].all():
         return None
@@ -207,9 +207,9 @@ def _common_columns(texts: Bytes) -> list[slice] | None:
 def _spans(
     texts: Bytes, begins: Positions, ends: Positions, limits: Positions, name_bytes: int, sound: Mask
 ) -> tuple[Positions, Positions, Positions]:
-    """(row, end, length) of the values of a property; `sound` loses the rows where that is not plain to see.
+    """Return (row, end, length) of the values of a property; rows where they are not certain are cleared in `sound`.
 
-    The rows' texts lie one behind the other in `texts`, those of each end before its limit. A value begins behind the
+    The rows' texts lie back to back in `texts`, those of each end before its limit. A value begins after the
     0x01 that follows its name and ends before the next 0x01 or 0x02.
     """
     rows = (begins - 1) // (len(texts) // len(limits))
@@ -224,14 +224,14 @@ def _spans(
 
 
 def _leave_several(texts: Bytes, rows: Positions, ends: Positions, lengths: Positions, sound: Mask) -> None:
-    """KEYS with a space in it are several."""
+    """Clear in `sound` the rows whose KEYS contain a space: they are several keys."""
     spaces = np.flatnonzero(texts == _SPACE)
     several = np.searchsorted(spaces, ends) != np.searchsorted(spaces, ends - lengths)
     sound[rows[several]] = False
 
 
 def _columns(hashes: Hashes, offsets: Positions, timestamps: Numbers) -> Keys:
-    """Keys with the positive form of their hashes."""
+    """Return keys with the positive form of their hashes."""
     keys = np.empty(len(hashes), KEY)
     keys["key_hash"] = positive_hashes(hashes)
     keys["physical_offset"] = offsets
@@ -240,7 +240,7 @@ def _columns(hashes: Hashes, offsets: Positions, timestamps: Numbers) -> Keys:
 
 
 def _odd_keys(view: memoryview, starts: list[int]) -> Keys:
-    """The keys of records one by one."""
+    """Return the keys of records, read one by one."""
     found = [row for start in starts for row in _keys_of_record(view, start)]
     keys = [row[1] for row in found]
     lengths = [len(key) if key.isascii() else utf16_length(from_utf8(key)) for key in keys]
@@ -252,7 +252,7 @@ def _odd_keys(view: memoryview, starts: list[int]) -> Keys:
 
 
 def _keys_of_record(view: memoryview, start: int) -> Iterator[tuple[int, bytes, int, int]]:
-    """The hash of `topic#`, a key, its record's place and store time, for every key of the record there."""
+    """Yield (hash of `topic#`, key, physical offset, store time) for every key of the record there."""
     try:
         head = read_head(view, start)
         spans = read_spans(view, start, head)
@@ -267,5 +267,5 @@ def _keys_of_record(view: memoryview, start: int) -> Iterator[tuple[int, bytes, 
 
 @functools.lru_cache(maxsize=4096)
 def _topic_hash(topic: bytes) -> int:
-    """Of `topic#`, as 32 bits without sign."""
+    """Return the hash of `topic#` as unsigned 32 bits."""
     return java_hash(index_key(from_utf8(topic), "")) & 0xFFFFFFFF

@@ -173,7 +173,7 @@ class ConsumeQueue:
 
         Skipped offsets before the first record become fillers. Later ones get the same entry as this record, as a bridge over
         the lost messages: Apache's searches by physical offset need ascending offsets, and its pulls leave out what follows a
-        filler in the same log file. If an offset is taken, the topic was deleted and created again: the older entries are dropped.
+        filler in the same log file. If an offset is taken, the topic was deleted and created again: older entries are dropped.
         """
         if offset < self.max_offset:
             self.truncate(offset)

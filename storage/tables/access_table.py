@@ -1,10 +1,10 @@
-"""config/access.json: users and what they may do. Ours: Apache keeps them in two RocksDB folders, config/users and config/acls.
+"""config/access.json: users and their rights. Not in Apache, which keeps them in RocksDB, config/users and config/acls.
 
 {"acls":{"User:ada":{"policies":[{"entries":[{"actions":["Pub"],"decision":"Allow","resource":"Topic:Orders"}],
 "policyType":"Custom"}],"subject":"User:ada"}},
 "users":{"ada":{"password":"...","userStatus":"enable","userType":"Normal","username":"ada"}}}
 
-The passwords stand there as they are, for they are what signatures are made with: only the file's owner can read it.
+Passwords are stored in plain text, because signatures are computed from them: only the file's owner can read it.
 """
 
 from __future__ import annotations

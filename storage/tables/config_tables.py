@@ -31,13 +31,13 @@ from twisted_mq.storage.files.json_file import JsonFile, LoadAction
 TOPIC_GROUP_SEPARATOR = "@"
 
 _ROW = b"\n\t\t"
-"""How the lines of a row begin, without the tab of their own."""
+"""The beginning of a row's lines, without the tab of their own."""
 
 Body = TypeVar("Body")
 
 
 class ConfigTable(abc.ABC, Generic[Body]):
-    """A table in one file. `load` fills it, `save` writes it if it changed. A body shares nothing that may change."""
+    """A table in one file. `load` fills it, `save` writes it if it changed. A body shares no mutable data with the table."""
 
     def __init__(self, path: str, decode: Callable[[bytes], Body], mode: int = 0o666) -> None:
         self.path = path
@@ -45,51 +45,51 @@ class ConfigTable(abc.ABC, Generic[Body]):
         self._file = JsonFile(path, decode, mode)
 
     def load(self) -> list[LoadAction]:
-        """Read the file, or its backup; what went wrong is returned and logged. Raises OSError."""
+        """Read the file, or its backup; return and log the problems. Raises OSError."""
         body, actions = self._file.load()
         if body is not None:
             self._fill(body)
         return actions
 
     def save(self) -> bool:
-        """Write the file if it would differ. Raises OSError; then the file is as it was."""
+        """Write the file if it would differ. Raises OSError; then the file is unchanged."""
         return self._file.save(self._text(self._body()))
 
     def save_with_backup(self) -> None:
-        """Write the file and its backup: what both held before is wrong. Raises OSError."""
+        """Write the file and its backup, because the earlier contents of both are wrong. Raises OSError."""
         self.save()
         self._file.back_up()
 
     def snapshot(self) -> Callable[[], bool]:
-        """What writes the table as it is now, in any thread but never two at a time; raises OSError as `save`."""
+        """Return a writer of the table as it is now, for any thread but not two at a time. Raises OSError as `save`."""
         body = self._body()
         return lambda: self._file.save(self._text(body))
 
     def _text(self, body: Body) -> bytes:
-        """The file's text."""
+        """Return the file's text."""
         return pretty(to_value(body))
 
     @abc.abstractmethod
     def _fill(self, body: Body) -> None:
-        """Take over what was read."""
+        """Take over the values that were read."""
 
     @abc.abstractmethod
     def _body(self) -> Body:
-        """What to write."""
+        """Return the body to write."""
 
 
 class _Written(bytes):
-    """A value of a table as it stands in the file."""
+    """A value of a table as written in the file."""
 
 
 @attrs.define
 class _Rows:
-    """The rows of one table as they were written last: only those that changed are written anew."""
+    """The rows of one table as they were last written: only changed rows are encoded again."""
 
     _known: dict[str, tuple[object, _Written]] = attrs.field(factory=dict, eq=False)
 
     def texts(self, table: Mapping[str, object]) -> dict[str, _Written]:
-        """Each row's text. Rows are compared by what they are, not by what is in them: they never change."""
+        """Return the text of each row. Rows are compared by identity, not by content: they never change."""
         known, self._known = self._known, {}
         for name, row in table.items():
             before = known.get(name)
@@ -120,7 +120,7 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
 
 
 class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
-    """subscriptionGroup.json (Apache: SubscriptionGroupManager). `forbidden` is group to topic to bits, see the body."""
+    """subscriptionGroup.json (Apache: SubscriptionGroupManager). `forbidden` maps group to topic to bits, see the body."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(SubscriptionGroupWrapper, data))
@@ -144,7 +144,7 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
 
 
 class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
-    """consumerOffset.json (Apache: ConsumerOffsetManager). `offsets` is "topic@group" to queue id to offset."""
+    """consumerOffset.json (Apache: ConsumerOffsetManager). `offsets` maps "topic@group" to queue id to offset."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(ConsumerOffsetSerializeWrapper, data))
@@ -168,7 +168,7 @@ class ConsumerOffsetTable(ConfigTable[ConsumerOffsetSerializeWrapper]):
 
 
 def pretty(value: object) -> bytes:
-    """JSON with a member a line and tabs, as fastjson's PrettyFormat; maps of integer keys stand in one line."""
+    """Return JSON with one member a line and tabs, as fastjson's PrettyFormat; maps with integer keys are on one line."""
     return _pretty(value, b"\n")
 
 

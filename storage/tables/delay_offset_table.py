@@ -1,4 +1,4 @@
-"""config/delayOffset.json: how far each delay level was delivered (Apache: ScheduleMessageService, a ConfigManager).
+"""config/delayOffset.json: the progress of each delay level (Apache: ScheduleMessageService, a ConfigManager).
 
 {"dataVersion":{"counter":7,"stateVersion":0,"timestamp":1795216985322},"logOffset":5740,"offsetTable":{1:20,2:1,9:0}}
 """
@@ -15,15 +15,15 @@ from twisted_mq.storage.tables.config_tables import ConfigTable
 
 @attrs.frozen
 class DelayOffsets(DelayOffsetSerializeWrapper):
-    """The file: with a member that Apache's broker passes over, and does not write."""
+    """The file's contents, with a member that Apache's broker ignores and does not write."""
 
     log_offset: Int64 | None = None
 
 
 class DelayOffsetTable(ConfigTable[DelayOffsets]):
-    """`offsets` is delay level to the queue offset of the first message that still waits.
+    """`offsets` maps a delay level to the queue offset of the first message that still waits.
 
-    At and behind `log_offset` lies all that was delivered from there on; None where that is not known.
+    All messages delivered from then on lie at or after `log_offset`; None if it is not known.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,4 +1,4 @@
-"""config/orderPassedOver.json: which messages of ordered queues a group went on behind, without having consumed them here.
+"""config/orderPassedOver.json: messages of ordered queues that a group skipped without having consumed them here.
 
 {"passedOver":[{"count":3,"epoch":4,"firstOffset":22,"group":"G","queueId":0,"reason":"...","timeMs":1795216968628,"topic":"T"}]}
 """
@@ -13,12 +13,12 @@ from twisted_mq.storage.tables.config_tables import ConfigTable
 
 PASSED_OVER_FILE = "orderPassedOver.json"
 MOST_ROWS = 1_000
-"""The newest are kept."""
+"""The most rows; the newest are kept."""
 
 
 @attrs.frozen
 class PassOver:
-    """`count` messages of one epoch from a queue offset on."""
+    """A run of `count` skipped messages of one epoch, from a queue offset on."""
 
     topic: str = ""
     queue_id: Int32 = 0
@@ -36,12 +36,12 @@ class _Rows:
 
 
 def decode_rows(text: bytes) -> list[PassOver]:
-    """The rows of a file. Raises BodyError."""
+    """Return the rows of a file. Raises BodyError."""
     return list(decode_body(_Rows, text).passed_over)
 
 
 class PassedOverTable(ConfigTable[_Rows]):
-    """`passed_over` has the rows, the oldest first."""
+    """`passed_over` has the rows, oldest first."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(_Rows, data))

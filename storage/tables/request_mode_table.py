@@ -1,4 +1,4 @@
-"""config/messageRequestMode.json: how each group is to consume each topic (Apache: MessageRequestModeManager).
+"""config/messageRequestMode.json: the mode in which each group consumes each topic (Apache: MessageRequestModeManager).
 
 {"messageRequestModeMap":{"TopicA":{"GroupA":{"consumerGroup":"GroupA","mode":"POP","popShareQueueNum":0,...}}}}
 """
@@ -11,7 +11,7 @@ from twisted_mq.storage.tables.config_tables import ConfigTable
 
 
 class MessageRequestModeTable(ConfigTable[MessageRequestModeSerializeWrapper]):
-    """`modes` is topic to group to what was set for it."""
+    """`modes` maps topic to group to the mode set for it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(MessageRequestModeSerializeWrapper, data))

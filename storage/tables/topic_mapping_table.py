@@ -1,4 +1,4 @@
-"""config/topicQueueMapping.json: which logical queues of static topics lie here (Apache: TopicQueueMappingManager).
+"""config/topicQueueMapping.json: the logical queues of static topics on this broker (Apache: TopicQueueMappingManager).
 
 {"dataVersion":{...},"topicQueueMappingInfoMap":{"TopicA":{"bname":"broker-a","epoch":...,"hostedQueues":{0:[{...}]},...}}}
 """
@@ -11,7 +11,7 @@ from twisted_mq.storage.tables.config_tables import ConfigTable
 
 
 class TopicMappingTable(ConfigTable[TopicQueueMappingSerializeWrapper]):
-    """`mappings` is topic to what this broker was told of it."""
+    """`mappings` maps a topic to the mapping that this broker was given."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(TopicQueueMappingSerializeWrapper, data))

@@ -1,4 +1,4 @@
-"""config/transactionMetrics: how many half messages of each topic are undecided (Apache: TransactionMetrics).
+"""config/transactionMetrics: the number of undecided half messages of each topic (Apache: TransactionMetrics).
 
 {"dataVersion":{"counter":18,"stateVersion":0,"timestamp":1795216809723},
  "transactionCount":{"CapTx":{"count":0,"timeStamp":1795216809723}}}
@@ -13,7 +13,7 @@ from twisted_mq.storage.tables.config_tables import ConfigTable
 
 
 class TransactionMetricsTable(ConfigTable[TransactionMetricsSerializeWrapper]):
-    """`counts` is real topic to count and time of its last change; its owner changes it and saves."""
+    """`counts` maps a real topic to count and time of its last change; the owner changes it and saves."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(TransactionMetricsSerializeWrapper, data))
