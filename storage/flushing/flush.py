@@ -152,7 +152,7 @@ class FlushService:
 
     @property
     def turn_seconds(self) -> float:
-        """How long a turn waits at most for somebody who waits."""
+        """Return how long a turn waits at most for somebody who waits."""
         return GROUP_COMMIT_SECONDS if self._is_synchronous else self._config.flush_interval_commit_log_ms / 1000
 
     def turn(self) -> None:

@@ -15,7 +15,7 @@ class Thread(Protocol):
         """Return when it has ended."""
 
     def is_alive(self) -> bool:
-        """Whether it has not ended."""
+        """Return whether it has not ended."""
 
 
 class Event(Protocol):
@@ -42,7 +42,7 @@ class Threads(Protocol):
     """Makes them."""
 
     def start(self, run: Callable[[], None], name: str) -> Thread:
-        """A thread that ends with the process at the latest."""
+        """Return a thread that ends with the process at the latest."""
 
     def event(self) -> Event: ...
 

@@ -41,7 +41,7 @@ class MemoryQueue:
             self.append(*numbers[index : index + ENTRY_FIELDS])
 
     def place_of(self, offset: int) -> int:
-        """The place of the record that holds the message at an offset; the end where none does."""
+        """Return the place of the record that holds the message at an offset; the end where none does."""
         if not self.batched:
             return min(offset, len(self.entries))
         behind = 0
@@ -52,12 +52,12 @@ class MemoryQueue:
         return len(self.entries)
 
     def base(self, place: int) -> int:
-        """The offset of a record's first message."""
+        """Return the offset of a record's first message."""
         return sum(self.counts[:place]) if self.batched else place
 
 
 def place_by_time(times: list[int], timestamp_ms: int, boundary: Boundary) -> int:
-    """The place of a batch queue's record of that time, see BatchConsumeQueue.offset_by_time."""
+    """Return the place of a batch queue's record of that time, see BatchConsumeQueue.offset_by_time."""
     if not times or timestamp_ms >= times[-1]:
         return max(0, len(times) - 1)
     same = [place for place, time in enumerate(times) if time == timestamp_ms]

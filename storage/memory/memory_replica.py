@@ -20,7 +20,7 @@ class MemoryReplica:
     waiting: list[DispatchFields] = attrs.field(factory=list)
 
     def take(self, offset: int, delay_table: Mapping[int, int]) -> Iterator[bytes]:
-        """The records, blanks included, that are whole now; `offset` is where the tail begins. Raises RecordError."""
+        """Yield the records, blanks included, that are whole now; `offset` is where the tail begins. Raises RecordError."""
         while len(self.tail) >= BLANK_BYTES:
             size, magic = read_mark(self.tail)
             if size <= 0 or magic not in (MAGIC_V1, MAGIC_V2, MAGIC_BLANK):

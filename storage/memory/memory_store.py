@@ -142,7 +142,7 @@ class MemoryMessageStore:
         return result
 
     def _queue(self, topic: str, queue_id: int) -> MemoryQueue:
-        """The queue, which is kept only with its first record."""
+        """Return the queue, which is kept only with its first record."""
         key = topic, queue_id
         return self._queues.get(key) or MemoryQueue(*key, batched=bool(self._is_batch_topic(topic)))
 
@@ -257,7 +257,7 @@ class MemoryMessageStore:
     # Replicating
 
     def read_log(self, offset: int, max_bytes: int) -> memoryview | None:
-        """The log's bytes from an offset on, at most to the end of a record."""
+        """Return the log's bytes from an offset on, at most to the end of a record."""
         if not self._min_offset <= offset <= self._max_offset:
             return None
         for start, record in self._records.items():
@@ -267,11 +267,11 @@ class MemoryMessageStore:
         return memoryview(tail)[offset - (self._max_offset - len(tail)) :][:max_bytes]
 
     def newest_file_offset(self) -> int:
-        """Where the file would begin that the log's end is in; never before the first byte."""
+        """Return where the file would begin that the log's end is in; never before the first byte."""
         return max(self._min_offset, self._max_offset - self._max_offset % self.config.mapped_file_size_commit_log)
 
     def last_record_offset(self) -> int:
-        """Where the last whole record begins."""
+        """Return where the last whole record begins."""
         return next(reversed(self._records), self._min_offset)
 
     def append_log(self, offset: int, data: bytes | memoryview) -> None:
@@ -411,11 +411,11 @@ class MemoryMessageStore:
         return taken >= count_limit or result.size_bytes + size > most
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Always 0: nothing expires."""
+        """Return always 0: nothing expires."""
         return 0
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """The offset behind the last visible message."""
+        """Return the offset behind the last visible message."""
         queue = self._queues.get((topic, queue_id))
         return queue.max_offset if queue is not None else 0
 
@@ -425,7 +425,7 @@ class MemoryMessageStore:
         return [dispatch_fields(self._records[entry[0]]).store_timestamp for entry in entries]
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
-        """Where reading from a time begins."""
+        """Return where reading from a time begins."""
         times = self._times(topic, queue_id)
         queue = self._queues.get((topic, queue_id))
         if queue is not None and queue.batched:
@@ -435,7 +435,7 @@ class MemoryMessageStore:
         return max((offset for offset, time in enumerate(times) if time <= timestamp_ms), default=0)
 
     def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int:
-        """When the message at a queue offset was stored."""
+        """Return when the message at a queue offset was stored."""
         times = self._times(topic, queue_id)
         if not times or offset < 0:
             return -1
@@ -443,20 +443,20 @@ class MemoryMessageStore:
         return times[place] if place < len(times) else -1
 
     def earliest_message_time(self, topic: str, queue_id: int) -> int:
-        """When the queue's first message was stored."""
+        """Return when the queue's first message was stored."""
         return self.store_timestamp(topic, queue_id, 0)
 
     def look_message(self, physical_offset: int) -> bytes | None:
-        """The record that begins there: nothing but a record has a place here."""
+        """Return the record that begins there: nothing but a record has a place here."""
         return self._records.get(physical_offset)
 
     def walk_to_message(self, physical_offset: int) -> Generator[None, None, bytes | None]:
-        """The same, at once."""
+        """Yield the same, at once."""
         yield from ()
         return self._records.get(physical_offset)
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
-        """The newest records with a key, by looking into all that are visible."""
+        """Return the newest records with a key, by looking into all that are visible."""
         entries = list(self._index_entries())
         wanted = key_hash(index_key(topic, key))
         found = [one for one in entries if one[0] == wanted and begin <= one[2] <= end]
@@ -488,14 +488,14 @@ class MemoryMessageStore:
         return False
 
     def is_in_memory(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether the message is recent enough."""
+        """Return whether the message is recent enough."""
         queue = self._queues.get((topic, queue_id))
         if queue is None or not 0 <= offset < queue.max_offset:
             return False
         return self._max_offset - queue.entries[queue.place_of(offset)][0] <= self.config.hot_bytes
 
     def queue_entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
-        """Physical offset, size and tags code of messages."""
+        """Return physical offset, size and tags code of messages."""
         queue = self._queues.get((topic, queue_id))
         if queue is None or offset < 0:
             return []
@@ -503,15 +503,15 @@ class MemoryMessageStore:
         return queue.entries[place : place + count]
 
     def queue_ids(self, topic: str) -> list[int]:
-        """The queues of a topic."""
+        """Return the queues of a topic."""
         return sorted(queue_id for name, queue_id in self._queues if name == topic)
 
     def topics(self) -> list[str]:
-        """All topics that have a queue."""
+        """Return all topics that have a queue."""
         return sorted({topic for topic, _ in self._queues})
 
     def min_physical_offset(self) -> int:
-        """The first byte."""
+        """Return the first byte."""
         return self._min_offset
 
     def max_physical_offset(self) -> int:
@@ -519,7 +519,7 @@ class MemoryMessageStore:
         return self._max_offset
 
     def flushed_offset(self) -> int:
-        """Everything before counts as flushed."""
+        """Return everything before counts as flushed."""
         return self._flushed_offset
 
     def when_flushed(self, offset: int, callback: Callable[[bool], None]) -> None:

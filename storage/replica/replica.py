@@ -106,7 +106,7 @@ class ReplicaLog:
         return True
 
     def _fields(self, offset: int, size: int) -> DispatchFields:
-        """A whole record, read the plain way. Raises RecordError."""
+        """Return a whole record, read the plain way. Raises RecordError."""
         record = self._log.read(offset, size)
         assert record is not None
         fields = dispatch_fields(record, delay_table=self._delay_table)
@@ -182,7 +182,7 @@ class ReplicaLog:
         self._queues.forget()
 
     def hidden(self) -> set[int]:
-        """The offsets of whole records that are not visible yet."""
+        """Return the offsets of whole records that are not visible yet."""
         scan = LogScan(self._log.files.files, self.visible_end, check_crc=False)
         return {record.physical_offset for record in scan}
 

@@ -103,7 +103,7 @@ class ReplicaQueues:
         return queue
 
     def _queue(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
-        """The queue that a record enters, made where it is new; None for what is no topic's name, as in recovery."""
+        """Return the queue that a record enters, made where it is new; None for what is no topic's name, as in recovery."""
         key = topic, queue_id
         if key not in self._by_key:
             name = from_utf8(topic)

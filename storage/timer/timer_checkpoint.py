@@ -35,7 +35,7 @@ class TimerCheckpoint:
         return cls(*values) if values and min(values) >= 0 else cls()
 
     def encode(self) -> bytes:
-        """The 56 bytes in use."""
+        """Return the 56 bytes in use."""
         return TIMER_CHECKPOINT_STRUCT.pack(*attrs.astuple(self))
 
     def save(self, path: str, sync: Sync = fdatasync) -> None:

@@ -124,7 +124,7 @@ class TimerFiles:
             self.metrics.counts[topic] = attrs.evolve(metric, count=0)
 
     def _agrees(self) -> bool:
-        """Whether the wheel knows the last unit that the checkpoint speaks of, and the log ends behind it."""
+        """Return whether the wheel knows the last unit that the checkpoint speaks of, and the log ends behind it."""
         end = self.checkpoint.last_timer_log_flush_position
         last = self.log.unit(end - LOG_UNIT_BYTES)
         if last is None or self.log.unit(end) is not None:
@@ -175,15 +175,15 @@ class TimerFiles:
         self._link(position, slot_ms, magic)
 
     def count(self, slot_ms: int) -> int:
-        """How many messages wait for a tick, less those that are recalled."""
+        """Return how many messages wait for a tick, less those that are recalled."""
         return self.wheel.get(slot_ms).waiting if self._open else 0
 
     def count_between(self, start_ms: int, end_ms: int) -> int:
-        """The same of all ticks from a time up to another one."""
+        """Return the same of all ticks from a time up to another one."""
         return self.wheel.waiting(start_ms, end_ms) if self._open else 0
 
     def positions(self, slot_ms: int) -> tuple[array[int], list[int]]:
-        """The units of a tick, the first one first, 8 bytes a message; and those among them that are recalls.
+        """Return the units of a tick, the first one first, 8 bytes a message; and those among them that are recalls.
 
         Where the chain of a tick is damaged, these are the units behind that place.
         """
@@ -203,14 +203,14 @@ class TimerFiles:
         return found, recalls
 
     def last_physical_offset(self) -> int | None:
-        """Where the last message that was added lies in the commit log; None where none was."""
+        """Return where the last message that was added lies in the commit log; None where none was."""
         unit = self.log.unit(self.log.end - LOG_UNIT_BYTES)
         return None if unit is None else unit.physical_offset
 
     # on disk
 
     def progress(self, read_ms: int, queue_offset: int, now_ms: int) -> TimerProgress:
-        """What to write: taken in the owner's thread. The mark stays until the log is as far as it was."""
+        """Return what to write: taken in the owner's thread. The mark stays until the log is as far as it was."""
         before = self.checkpoint
         if queue_offset < self._built_from:
             return TimerProgress(before, self.metrics.body())
@@ -236,10 +236,10 @@ class TimerFiles:
 
 
 def is_roll(magic: int) -> bool:
-    """Whether the tick is only a stop on the way to the message's time."""
+    """Return whether the tick is only a stop on the way to the message's time."""
     return bool(magic & MAGIC_ROLL)
 
 
 def is_recall(magic: int) -> bool:
-    """Whether the unit takes another message back at this very tick."""
+    """Return whether the unit takes another message back at this very tick."""
     return bool(magic & MAGIC_DELETE) and not magic & MAGIC_ROLL

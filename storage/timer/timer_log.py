@@ -47,7 +47,7 @@ class TimerLog:
         size: int,
         topic_hash: int,
     ) -> int:
-        """The position of a new unit. Raises StoreFull; then nothing was written."""
+        """Return the position of a new unit. Raises StoreFull; then nothing was written."""
         file_size = self._files.file_size
         position = self.end
         room = file_size - position % file_size
@@ -82,7 +82,7 @@ class TimerLog:
         return position
 
     def unit(self, position: int) -> LogUnit | None:
-        """The unit there; None where the log holds none (any more)."""
+        """Return the unit there; None where the log holds none (any more)."""
         file = self._files.find(position) if 0 <= position < self.end else None
         if file is None:
             return None
@@ -93,7 +93,7 @@ class TimerLog:
         return found if found.is_whole else None
 
     def units(self) -> Iterator[tuple[int, LogUnit]]:
-        """(position, unit) from the first on, up to what no broker wrote."""
+        """Yield (position, unit) from the first on, up to what no broker wrote."""
         for file in list(self._files.files):
             whole = file.size - file.size % LOG_UNIT_BYTES
             position = file.first_offset

@@ -31,7 +31,7 @@ class TimerMetrics:
         self.data_version = self.data_version.next_version(now_ms)
 
     def body(self) -> TimerMetricsSerializeWrapper:
-        """All counters as they are now."""
+        """Return all counters as they are now."""
         return TimerMetricsSerializeWrapper(dict(self.counts), self.data_version)
 
     def save(self, body: TimerMetricsSerializeWrapper) -> bool:

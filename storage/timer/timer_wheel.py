@@ -72,7 +72,7 @@ class TimerWheel:
         self.open()
 
     def get(self, time_ms: int) -> Slot:
-        """What waits for the tick of a time."""
+        """Return what waits for the tick of a time."""
         assert self._map is not None
         tick = time_ms // self.precision_ms
         position = tick % self.slot_count * WHEEL_SLOT_BYTES
@@ -82,7 +82,7 @@ class TimerWheel:
         return Slot(first, last, waiting) if time == tick else EMPTY
 
     def waiting(self, start_ms: int, end_ms: int) -> int:
-        """How many messages wait in the ticks from a time up to another one, at most `span_ms` later."""
+        """Return how many messages wait in the ticks from a time up to another one, at most `span_ms` later."""
         assert self._map is not None
         tick, end, total = start_ms // self.precision_ms, end_ms // self.precision_ms, 0
         while tick < end:

@@ -200,7 +200,7 @@ def restore(backup: str, target: str, *, advance: Advance = lambda amount: None)
 
 
 def read_manifest(backup: str) -> BackupManifest:
-    """What a backup says of itself. Raises NoBackup, also for files outside of it."""
+    """Return what a backup says of itself. Raises NoBackup, also for files outside of it."""
     path = os.path.join(backup, MANIFEST)
     try:
         with open(path, "rb") as file:
@@ -247,7 +247,7 @@ class _Whole:
 
 
 def _copy(paths: StorePaths, made: StorePaths, copier: Copier) -> int:
-    """The cut: the offset behind the copy's last record."""
+    """Return the cut: the offset behind the copy's last record."""
     for folder in (made.commit_log, made.consume_queues, made.index, made.config):
         os.makedirs(folder)
     copier.tree(paths.config, made.config)
@@ -280,7 +280,7 @@ def _copy_log(source: str, target: str, copier: Copier) -> int:
 
 
 def _is_begun(file: FileAtRest) -> bool:
-    """Whether anything was written into it: brokers make files ahead."""
+    """Return whether anything was written into it: brokers make files ahead."""
     return any(read_mark(file.readable, 0))
 
 

@@ -30,7 +30,7 @@ LARGEST_HOLE = 50_000_000
 
 
 def message_counts(batch: RecordColumns) -> Numbers:
-    """How many messages each record holds: more than one only in inner batches."""
+    """Return how many messages each record holds: more than one only in inner batches."""
     counts = np.ones(len(batch), np.int64)
     inner = np.flatnonzero(batch.sys_flag & MessageSysFlag.INNER_BATCH_FLAG)
     if len(inner):
@@ -39,7 +39,7 @@ def message_counts(batch: RecordColumns) -> Numbers:
 
 
 def batch_columns(batch: RecordColumns, rows: Numbers, records: Numbers) -> Numbers:
-    """The six columns of these rows, whose first four are `records`."""
+    """Return the six columns of these rows, whose first four are `records`."""
     return np.column_stack((records, batch.store_timestamp[rows], message_counts(batch.rows(rows))))
 
 
@@ -65,11 +65,11 @@ class BatchQueueEntries:
         self._load(BatchQueueFiles(self.topic, self.queue_id, self.directory))
 
     def _rows(self, places: Numbers) -> Entries:
-        """The entries at these places, counted from the first one."""
+        """Return the entries at these places, counted from the first one."""
         return self._files.rows(places + self._files.begin_place)
 
     def _places(self, offsets: Numbers) -> tuple[Mask, Positions]:
-        """(which of the offsets begin an entry, the places of those entries)."""
+        """Return (which of the offsets begin an entry, the places of those entries)."""
         order = self._order
         at = np.searchsorted(self._bases, offsets, sorter=order)
         inside = at < len(order)
@@ -78,14 +78,14 @@ class BatchQueueEntries:
         return begins, order[at[begins]]
 
     def at(self, offsets: Numbers) -> Entries:
-        """The entries that begin at these offsets; zeros (size 0: no entry) where none does."""
+        """Return the entries that begin at these offsets; zeros (size 0: no entry) where none does."""
         found = np.zeros(len(offsets), BatchQueueFiles.dtype)
         begins, places = self._places(offsets)
         found[begins] = self._rows(places)
         return found
 
     def fits(self, records: Numbers) -> Mask:
-        """Which records the entries of their offsets lead to."""
+        """Return which records the entries of their offsets lead to."""
         entries = self.at(records[:, 0])
         same = np.ones(len(records), np.bool_)
         for column, name in enumerate(_COLUMNS):
@@ -98,14 +98,14 @@ class BatchQueueEntries:
         self.seen[places[places < len(self.seen)]] = True
 
     def unseen(self, min_physical_offset: int) -> tuple[Numbers, Entries]:
-        """(offsets, entries) of those no record was found for; none before the log's beginning."""
+        """Return (offsets, entries) of those no record was found for; none before the log's beginning."""
         places = np.flatnonzero(~self.seen)
         entries = self._rows(places)
         odd = entries["physical_offset"] >= min_physical_offset
         return self._bases[places[odd]], entries[odd]
 
     def first_physical_offset(self, min_physical_offset: int) -> int | None:
-        """Where the first record lies that the queue leads to and the log may still have; None where none is."""
+        """Return where the first record lies that the queue leads to and the log may still have; None where none is."""
         for begin in range(0, len(self._bases), 4096):
             offsets = self._rows(np.arange(begin, min(begin + 4096, len(self._bases))))["physical_offset"]
             kept = offsets >= min_physical_offset
@@ -114,7 +114,7 @@ class BatchQueueEntries:
         return None
 
     def reached(self) -> int:
-        """The physical offset behind the last record that an entry leads to; 0 without one."""
+        """Return the physical offset behind the last record that an entry leads to; 0 without one."""
         if not len(self._bases):
             return 0
         (last,) = self._rows(np.array([len(self._bases) - 1]))
@@ -140,7 +140,7 @@ class BatchQueueWriter:
 
     @property
     def entries(self) -> int:
-        """How many were written."""
+        """Return how many were written."""
         return len(self._bases)
 
     def add(self, records: Numbers) -> None:

@@ -62,7 +62,7 @@ class _Walk:
             self.max_offset = self.current[0] + len(self.current[1])
 
     def rest(self) -> Iterator[MessageExt]:
-        """The messages from the current one on."""
+        """Yield the messages from the current one on."""
         while self.current is not None:
             yield decode_message(self.current[1], decompress=False)
             self.step()
@@ -106,7 +106,7 @@ def _same_file(left: FileAtRest, right: FileAtRest) -> bool:
 
 
 def _first_difference(left: _Walk, right: _Walk) -> tuple[int | None, int | None]:
-    """(first differing byte, the record it is in); where one log ends, that is where the other goes on."""
+    """Return (first differing byte, the record it is in); where one log ends, that is where the other goes on."""
     ours, theirs = left.current, right.current
     if ours is None and theirs is None:
         return None, None
@@ -118,7 +118,7 @@ def _first_difference(left: _Walk, right: _Walk) -> tuple[int | None, int | None
 
 
 def _key(message: MessageExt) -> tuple[object, ...]:
-    """What makes a message the same one in two logs, wherever it lies."""
+    """Return what makes a message the same one in two logs, wherever it lies."""
     unique = message.unique_key or (message.born_host, message.born_timestamp, message.body_crc)
     return message.topic, message.queue_id, unique
 

@@ -21,7 +21,7 @@ QueueEnds = Mapping[tuple[str, int], int]
 
 
 def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
-    """The JSON files that are there and hold no JSON."""
+    """Yield the JSON files that are there and hold no JSON."""
     for name in TABLES:
         path = os.path.join(paths.config, name)
         try:
@@ -35,7 +35,7 @@ def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
 
 
 def known_topics(paths: StorePaths) -> Mapping[str, TopicConfig] | None:
-    """What topics.json says; None where it is not there or cannot be read."""
+    """Return what topics.json says; None where it is not there or cannot be read."""
     try:
         with open(os.path.join(paths.config, TOPICS_FILE), "rb") as file:
             return decode_body(TopicConfigSerializeWrapper, file.read()).topic_config_table
@@ -54,7 +54,7 @@ def consumer_offsets(paths: StorePaths) -> dict[str, dict[int, int]]:
 
 
 def excessive_offsets(paths: StorePaths, ends: QueueEnds) -> Iterator[tuple[str, int, int, int]]:
-    """(topic@group, queue id, offset, end) of offsets behind the end of a queue that is there."""
+    """Yield (topic@group, queue id, offset, end) of offsets behind the end of a queue that is there."""
     for key, queues in sorted(consumer_offsets(paths).items()):
         topic = key.partition(TOPIC_GROUP_SEPARATOR)[0]
         for queue_id, offset in sorted(queues.items()):

@@ -39,7 +39,7 @@ class MessageFilter:
     queue_offset_until: int = _NEVER
 
     def rows(self, batch: RecordColumns, names: Names) -> npt.NDArray[np.int64]:
-        """The rows of a batch that may be taken; only keys are not looked at exactly."""
+        """Return the rows of a batch that may be taken; only keys are not looked at exactly."""
         places = batch.physical_offsets
         taken = (places >= self.offset_from) & (places < self.offset_until)
         taken &= (batch.store_timestamp >= self.stored_from) & (batch.store_timestamp < self.stored_until)
@@ -52,11 +52,11 @@ class MessageFilter:
         return np.flatnonzero(taken)
 
     def may_have_key(self, properties: bytes) -> bool:
-        """Whether a record's properties hold one of the keys as text; message ids are not there."""
+        """Return whether a record's properties hold one of the keys as text; message ids are not there."""
         return not self.keys or any(key.encode() in properties for key in self.keys)
 
     def has_key(self, message: MessageExt) -> bool:
-        """Whether the message has one of the keys."""
+        """Return whether the message has one of the keys."""
         return not self.keys or any(
             key in message.keys or key in (message.unique_key, message.msg_id) for key in self.keys
         )

@@ -36,7 +36,7 @@ class Finding:
 
 
 def runs(numbers: Numbers) -> Iterator[tuple[int, int]]:
-    """(index of the first, how many) of each run of ascending neighbours: 3 4 5 9 is (0, 3), (3, 1)."""
+    """Yield (index of the first, how many) of each run of ascending neighbours: 3 4 5 9 is (0, 3), (3, 1)."""
     if not len(numbers):
         return
     cuts = np.flatnonzero(np.diff(numbers) != 1) + 1

@@ -44,7 +44,7 @@ class IndexRebuild:
 
 
 def usual_sizes(paths: StorePaths, sizes: IndexSizes | None) -> IndexSizes:
-    """What the store's index files have, or Apache's default."""
+    """Return what the store's index files have, or Apache's default."""
     if sizes is not None:
         return sizes
     known = (sizes_of(path, None) for path in index_files(paths))

@@ -73,7 +73,7 @@ def _fitting(path: str, data: mmap.mmap) -> Iterator[IndexSizes]:
 
 
 def _slots_fit(data: mmap.mmap, sizes: IndexSizes) -> bool:
-    """Whether nearly all slots lead to entries whose hashes fall there."""
+    """Return whether nearly all slots lead to entries whose hashes fall there."""
     table = slots_in(data, sizes).astype(np.int64)
     used = np.flatnonzero(table)
     if not len(used) or table.min() < 0 or table.max() >= sizes.entries:
@@ -83,7 +83,7 @@ def _slots_fit(data: mmap.mmap, sizes: IndexSizes) -> bool:
 
 
 def index_files(paths: StorePaths) -> list[str]:
-    """The paths of the index files, oldest first."""
+    """Return the paths of the index files, oldest first."""
     try:
         names = sorted(name for name in os.listdir(paths.index) if name.isascii() and name.isdigit())
     except FileNotFoundError:
@@ -100,7 +100,7 @@ class BatchKeys:
         """Of `topic#`, by the topic's number."""
 
     def of(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> tuple[Numbers, Numbers]:
-        """(row, hash) of every key, in order; `topics` has each row's number. Rolled back messages have none."""
+        """Return (row, hash) of every key, in order; `topics` has each row's number. Rolled back messages have none."""
         kinds = batch.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
         kept = kinds != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
         self._topic_hashes += [java_hash(index_key(name, "")) for name in self._names.texts[len(self._topic_hashes) :]]
@@ -115,7 +115,7 @@ class BatchKeys:
 
     @staticmethod
     def _odd_keys(batch: RecordColumns, others: Numbers, topic_hashes: Numbers) -> tuple[Numbers, Numbers]:
-        """The keys of records that have no common shape."""
+        """Return the keys of records that have no common shape."""
         rows: list[int] = []
         keys: list[bytes] = []
         for row, properties in zip(others.tolist(), batch.property_texts(others), strict=True):
@@ -129,7 +129,7 @@ class BatchKeys:
 
 
 def _alike_keys(shapes: Shapes, topic_hashes: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
-    """(row, hash) of the first key of all records of a shape, of their second, and so on."""
+    """Yield (row, hash) of the first key of all records of a shape, of their second, and so on."""
     for shape in shapes.shapes:
         topic_parts = topic_hashes[shape.rows]
         for name in _KEY_PROPERTIES:
@@ -156,7 +156,7 @@ class _File:
         return cls(path, view, entries_in(data, sizes, 1, count), np.zeros(count, np.bool_))
 
     def between(self, begin: int, end: int) -> slice:
-        """The entries of records in [begin, end)."""
+        """Return the entries of records in [begin, end)."""
         offsets = self.entries["physical_offset"]
         return slice(int(np.searchsorted(offsets, begin)), int(np.searchsorted(offsets, end)))
 
@@ -210,7 +210,7 @@ class IndexCheck:
 
     @property
     def entries(self) -> int:
-        """How many entries all files have."""
+        """Return how many entries all files have."""
         return sum(len(file.entries) for file in self._files)
 
     def add(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> None:
@@ -239,7 +239,7 @@ class IndexCheck:
             self._missing.append(Finding(INDEX, self._files[-1].path, int(places[row]) + base, problem))
 
     def findings(self, min_physical_offset: int) -> Iterator[Finding]:
-        """What is wrong between index and log; call it once, at the end."""
+        """Yield what is wrong between index and log; call it once, at the end."""
         yield from self._faults
         for file in self._files:
             odd = np.flatnonzero(~file.right & (file.entries["physical_offset"] >= min_physical_offset))

@@ -50,7 +50,7 @@ def cut_log(root: str, offset: int, commit_log: str | None = None) -> str:
 
 
 def _check_place(reader: StoreReader, root: str, offset: int) -> bool:
-    """Whether a record begins at `offset`; False where the last one ends there. Raises NoRecordThere."""
+    """Return whether a record begins at `offset`; False where the last one ends there. Raises NoRecordThere."""
     before = end = reader.min_offset
     for place, record in reader.records():
         if place == offset:

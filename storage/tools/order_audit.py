@@ -86,7 +86,7 @@ class OrderAudit:
 
 
 def audit_order(marks: StoredMarks) -> OrderAudit:
-    """The proof of order of all queues that have marks."""
+    """Return the proof of order of all queues that have marks."""
     terms: list[OrderTerm] = []
     faults: list[OrderFault] = []
     for queue, rows in marks.rows().items():
@@ -135,14 +135,14 @@ class _AuditedQueue:
         self.again_in_epoch = self._is_again(self.line, self.rows["epoch"])
 
     def _is_again(self, *groups: Numbers) -> Mask:
-        """Whether an earlier row has the same sequence in the same groups."""
+        """Return whether an earlier row has the same sequence in the same groups."""
         order = np.lexsort((self.rows["offset"], self.rows["epoch"], self.rows["sequence"], *groups))
         again = np.empty(len(order), np.bool_)
         again[order] = ~_changes(*(column[order] for column in (self.rows["sequence"], *groups)))
         return again
 
     def _highest_before(self, name: str, *groups: Numbers) -> Numbers:
-        """The highest of the earlier rows in the same groups, -1 without one."""
+        """Return the highest of the earlier rows in the same groups, -1 without one."""
         order = np.lexsort((self.rows["offset"], self.rows["epoch"], *groups))
         highest = np.empty(len(order), np.int64)
         highest[order] = _highest_before(self.rows[name][order], *(column[order] for column in groups))
@@ -184,7 +184,7 @@ class _AuditedQueue:
         yield from self._missing(rows[follows], rows["offset"][follows - 1])
 
     def _missing(self, rows: Rows, before: Numbers) -> Iterator[OrderFault]:
-        """What is between the sequence before each row and its own."""
+        """Yield what is between the sequence before each row and its own."""
         for row in np.flatnonzero(rows["sequence"] > before + 1).tolist():
             yield self._fault(GAP, rows[row], int(before[row]) + 1, int(rows["sequence"][row]) - 1)
 
@@ -197,7 +197,7 @@ class _AuditedQueue:
         return OrderFault(*self.queue, kind, int(row["epoch"]), _leader(row), first, last, *place)
 
     def terms(self) -> Iterator[OrderTerm]:
-        """As they are consumed."""
+        """Yield as they are consumed."""
         rows = self.rows
         order = np.lexsort((rows["offset"], rows["leader"], rows["epoch"]))
         cuts = np.flatnonzero(_changes(rows["epoch"][order], rows["leader"][order]))[1:]
@@ -226,21 +226,21 @@ def _leader(row: np.void) -> int | None:
 
 
 def _changes(*columns: Numbers) -> Mask:
-    """The rows at which any of the columns has another value than in the row before; the first is one."""
+    """Return the rows at which any of the columns has another value than in the row before; the first is one."""
     changes = np.ones(len(columns[0]), np.bool_)
     changes[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return changes
 
 
 def _as_first(rows: Rows, begins: Mask) -> Mask:
-    """The rows that are marked as the first one of theirs."""
+    """Return the rows that are marked as the first one of theirs."""
     first = rows[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
     same: Mask = np.logical_and.reduce([rows[name] == first[name] for name in ("leader", "base", "sequence")])
     return same
 
 
 def _highest_before(values: Numbers, *groups: Numbers) -> Numbers:
-    """The highest value of the earlier rows of the same group, -1 in each group's first; rows are sorted by groups."""
+    """Return the highest value of the earlier rows of the same group, -1 in each group's first; rows are sorted by groups."""
     begins = _changes(*groups)
     kinds, ranks = np.unique(values, return_inverse=True)
     highest = np.maximum.accumulate(np.cumsum(begins) * len(kinds) + ranks)

@@ -95,7 +95,7 @@ def _mark(properties: bytes, queue_id: int) -> OrderMark | None:
 
 
 def read_marks(stores: Sequence[str], advance: Advance = lambda amount: None) -> StoredMarks:
-    """The marks in these store directories, of masters or slaves. Raises NoStore."""
+    """Return the marks in these store directories, of masters or slaves. Raises NoStore."""
     marks = StoredMarks(stores)
     for number, files in enumerate([LogFiles(store) for store in stores]):
         marks.read(number, files, advance)

@@ -94,7 +94,7 @@ class Quarantine:
 
 
 def _chunks(source: BinaryIO, length: int) -> Iterator[bytes]:
-    """At most `length` bytes from where the file stands."""
+    """Yield at most `length` bytes from where the file stands."""
     while length > 0:
         chunk = source.read(min(_CHUNK, length))
         if not chunk:

@@ -39,7 +39,7 @@ class Strays:
         self.parts.append(rows)
 
     def latest(self) -> Numbers:
-        """A row a queue offset, in their order: of a topic made anew the later record counts."""
+        """Return a row a queue offset, in their order: of a topic made anew the later record counts."""
         rows = np.concatenate(self.parts)
         rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
         last = np.append(rows[1:, 0] != rows[:-1, 0], True)
@@ -109,7 +109,7 @@ class QueueCheck:
             self._strays.setdefault(key, Strays()).add(records[~fits])
 
     def findings(self, min_physical_offset: int) -> Iterator[Finding]:
-        """What is wrong between log and queues; call it once, at the end. `min_physical_offset`: the log's first byte."""
+        """Yield what is wrong between log and queues; call it once, at the end. `min_physical_offset`: the log's first byte."""
         strays = {key: found.latest() for key, found in self._strays.items()}
         if self.in_use:
             strays = {key: self._still_stray(key, rows) for key, rows in strays.items()}

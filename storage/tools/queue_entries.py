@@ -27,11 +27,11 @@ class QueueEntries:
         self.max_offset = max(self.max_offset, self.files.max_offset)
 
     def at(self, offsets: Numbers) -> Entries:
-        """The entries at these queue offsets; zeros (size 0: no entry) outside the written ones."""
+        """Return the entries at these queue offsets; zeros (size 0: no entry) outside the written ones."""
         return self.files.rows(offsets)
 
     def fits(self, records: Numbers) -> Mask:
-        """Which records (queue offset, physical offset, size, tags code) the entries of their offsets lead to.
+        """Return which records (queue offset, physical offset, size, tags code) the entries of their offsets lead to.
 
         The tags of an entry with an extension stand there.
         """
@@ -47,14 +47,14 @@ class QueueEntries:
         self.seen[places[places < len(self.seen)]] = True
 
     def unseen(self, min_physical_offset: int) -> tuple[Numbers, Entries]:
-        """(queue offsets, entries) of those no record was found for: no fillers, none before the log's beginning."""
+        """Return (queue offsets, entries) of those no record was found for: no fillers, none before the log's beginning."""
         offsets = np.flatnonzero(~self.seen) + self.min_offset
         entries = self.at(offsets)
         odd = (entries["size"] != FILLER_SIZE) & (entries["physical_offset"] >= min_physical_offset)
         return offsets[odd], entries[odd]
 
     def first_physical_offset(self, min_physical_offset: int) -> int | None:
-        """Where the first record lies that the queue leads to and the log may still have; None where none is."""
+        """Return where the first record lies that the queue leads to and the log may still have; None where none is."""
         for begin in range(self.min_offset, self.max_offset, 4096):
             entries = self.at(np.arange(begin, min(begin + 4096, self.max_offset)))
             kept = (entries["size"] != FILLER_SIZE) & (entries["physical_offset"] >= min_physical_offset)
@@ -63,7 +63,7 @@ class QueueEntries:
         return None
 
     def reached(self) -> int:
-        """The physical offset behind the last record that an entry leads to; 0 without one."""
+        """Return the physical offset behind the last record that an entry leads to; 0 without one."""
         if self.max_offset == self.min_offset:
             return 0
         (last,) = self.at(np.array([self.max_offset - 1]))

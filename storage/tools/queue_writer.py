@@ -47,7 +47,7 @@ class QueueWriter:
 
     @property
     def entries(self) -> int:
-        """How many were written."""
+        """Return how many were written."""
         return self.end - self.begin
 
     @property

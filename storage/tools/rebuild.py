@@ -116,7 +116,7 @@ class QueueRebuild:
         return QueueWriter(made.queue(topic, queue_id) if made else None, self._file_size)
 
     def _is_batched(self, topic: str) -> bool:
-        """Whether the topic has batch queues; the directories say it where topics.json does not."""
+        """Return whether the topic has batch queues; the directories say it where topics.json does not."""
         config = (self._topics or {}).get(topic)
         return topic in self._batched if config is None else config.has_batch_queues
 
@@ -139,12 +139,12 @@ class QueueRebuild:
 
 
 def usual_queue_file_size(paths: StorePaths) -> int:
-    """How long most queue files of the store are; Apache's 6,000,000 bytes where there are none."""
+    """Return how long most queue files of the store are; Apache's 6,000,000 bytes where there are none."""
     return _usual((paths.queue(*key) for key in paths.queue_directories()), ENTRY_BYTES)
 
 
 def usual_batch_queue_file_size(paths: StorePaths) -> int:
-    """The same for batch queues; Apache's 13,800,000 bytes where there are none."""
+    """Return the same for batch queues; Apache's 13,800,000 bytes where there are none."""
     return _usual((paths.batch_queue(*key) for key in paths.batch_queue_directories()), BATCH_ENTRY_BYTES)
 
 

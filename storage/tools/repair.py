@@ -58,7 +58,7 @@ class RepairPlan:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to do."""
+        """Return whether there is nothing to do."""
         return not (self.log.files or self.rebuild_queues or self.rebuild_index or self.consumer_offsets)
 
 
@@ -128,7 +128,7 @@ def repair(
 
 
 def describe(plan: RepairPlan) -> dict[str, Json]:
-    """The plan as JSON for the manifest and for `mq store repair --json`."""
+    """Return the plan as JSON for the manifest and for `mq store repair --json`."""
     return {
         "intactRecords": plan.log.intact_records,
         "movedRecords": plan.log.moved_records,
@@ -206,7 +206,7 @@ def _zero(descriptor: int, position: int, length: int) -> None:
 
 
 def _copied(copies: Mapping[int, tuple[int, str]], step: Step) -> bytes:
-    """The bytes of a displaced record, from the quarantine."""
+    """Return the bytes of a displaced record, from the quarantine."""
     for offset, (length, path) in copies.items():
         if offset <= step.source and step.source + step.length <= offset + length:
             with open(path, "rb") as file:

@@ -116,7 +116,7 @@ def _walk(files: LogFiles, advance: Advance) -> _Walked:
 
 
 def _by_file(files: LogFiles, gap: Gap) -> Iterator[tuple[int, int]]:
-    """The parts of a gap, each in one file."""
+    """Yield the parts of a gap, each in one file."""
     start = gap.physical_offset
     while start < gap.end:
         end = min(gap.end, start - start % files.file_size + files.file_size)
@@ -129,7 +129,7 @@ Stretch = tuple[int, int, str, int]
 
 
 def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[()]) -> tuple[FilePlan, list[Stretch]]:
-    """A file's plan with its moves, and the stretches that stay to be closed."""
+    """Return a file's plan with its moves, and the stretches that stay to be closed."""
     plan = FilePlan(file.path, file.first_offset, file.size, files.file_size)
     if not file.size:
         return plan, list(gaps)
@@ -154,7 +154,7 @@ def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[(
 def _displaced(
     log: MappedLog, sources: list[tuple[int, int]], gaps: list[tuple[int, int]]
 ) -> list[tuple[int, int, int]]:
-    """(own position, size, present position) of records in `sources` whose own place lies in a gap; none overlap."""
+    """Return (own position, size, present position) of records in `sources` whose own place lies in a gap; none overlap."""
     found: list[tuple[int, int, int]] = []
     for start, end in sources:
         behind = start
@@ -178,7 +178,7 @@ def _apart(moves: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
 
 
 def _whole_record(log: MappedLog, position: int) -> RecordHead | None:
-    """The head of a record with right lengths and body, whatever place it says; None where none is."""
+    """Return the head of a record with right lengths and body, whatever place it says; None where none is."""
     try:
         head = read_head(log.data, position)
         spans = read_spans(log.data, position, head)
@@ -191,7 +191,7 @@ def _whole_record(log: MappedLog, position: int) -> RecordHead | None:
 
 
 def _without(gap: Stretch, moves: list[Step]) -> Iterator[Stretch]:
-    """What the moves leave of a gap."""
+    """Yield what the moves leave of a gap."""
     start, end, reason, timestamp = gap
     first = bisect.bisect_left(moves, start, key=lambda move: move.offset)
     for move in moves[first:]:
@@ -218,7 +218,7 @@ def _close(plan: FilePlan, gaps: list[Stretch], end_offset: int) -> None:
 
 
 def _fills(start: int, end: int, timestamp: int) -> Iterator[Step]:
-    """Records that cover [start, end); between two intact records of one log never fewer bytes lie than one needs."""
+    """Yield records that cover [start, end); between two intact records of one log never fewer bytes lie than one needs."""
     while start < end:
         length = min(end - start, LARGEST_FILL)
         if 0 < end - start - length < SMALLEST_RECORD:

@@ -64,7 +64,7 @@ class StoreSizes:
     files: list[FileSize]
 
     def what_if_dropped(self, topics: Collection[str]) -> DropReport:
-        """What dropping these topics would free."""
+        """Return what dropping these topics would free."""
         chosen = [self.topics[topic] for topic in topics if topic in self.topics]
         alone = [file for file in self.files[:-1] if file.live and set(file.live) <= set(topics)]
         free = []

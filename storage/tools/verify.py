@@ -51,7 +51,7 @@ class VerifyReport:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return whether nothing is wrong."""
         return not self.findings
 
 
@@ -94,7 +94,7 @@ def verify(
 
 
 def _present_min_offset(files: LogFiles) -> int:
-    """Where the log begins now: a broker may have deleted files since the walk began."""
+    """Return where the log begins now: a broker may have deleted files since the walk began."""
     return LogFiles(files.paths.root, files.directory, files.file_size).min_offset
 
 
@@ -118,14 +118,14 @@ def _walk(files: LogFiles, check: QueueCheck, index: IndexCheck, report: VerifyR
 
 
 def queue_ends(files: LogFiles) -> dict[tuple[str, int], int]:
-    """The offset behind the last entry of every queue."""
+    """Return the offset behind the last entry of every queue."""
     reader = StoreReader(files.paths.root, files.directory)
     ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.queues()}
     return ends | {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.batch_queues()}
 
 
 def gap_finding(gap: Gap) -> Finding:
-    """A gap in words."""
+    """Return a gap in words."""
     return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are no record: {gap.reason}")
 
 
