@@ -34,21 +34,21 @@ _SINGLE = frozenset(
 """Messages with one of these properties go alone."""
 
 Key: TypeAlias = tuple[str, MessageQueue | None, bool, str | None]
-"""Topic, queue, WAIT and tags: what one batch shares."""
+"""Topic, queue, WAIT and tags, which all messages of a batch share."""
 
 SendBatch = Callable[[list[Message], MessageQueue | None], defer.Deferred[SendResult]]
 
 
 @attrs.frozen
 class AutoBatch:
-    """When what was gathered leaves. Defaults are Apache's."""
+    """When gathered messages leave. Defaults are Apache's."""
 
     max_delay_seconds: float = attrs.field(default=0.01, validator=number(0.001, 30))
     """batchMaxDelayMs"""
     max_bytes: int = attrs.field(default=32 * 1024, validator=number(1, 2 * 1024 * 1024))
-    """batchMaxBytes: bodies of one batch; a larger body goes alone."""
+    """batchMaxBytes: bodies of one batch; a larger body is sent alone."""
     max_held_bytes: int = attrs.field(default=32 * 1024 * 1024, validator=number(1))
-    """totalBatchMaxBytes: bodies that are gathered or on their way as batches; what is more goes alone."""
+    """totalBatchMaxBytes: bodies gathered or in flight as batches; further messages are sent alone."""
 
 
 @attrs.define(eq=False)
@@ -60,7 +60,7 @@ class _Gathered:
 
 
 class Accumulator:
-    """Messages of one key that come within `max_delay_seconds` leave in one request, and each gets its own result."""
+    """Sends messages of one key that come within `max_delay_seconds` in one request. Each gets its own result."""
 
     def __init__(self, clock: interfaces.IReactorTime, options: AutoBatch, send: SendBatch) -> None:
         self._clock = clock
@@ -70,7 +70,7 @@ class Accumulator:
         self._held_bytes = 0
 
     def takes(self, message: Message) -> bool:
-        """Whether the message may be sent with others."""
+        """Return whether the message may be sent with others."""
         size = len(message.body)
         return (
             size < self._options.max_bytes
@@ -80,7 +80,7 @@ class Accumulator:
         )
 
     def add(self, message: Message, queue: MessageQueue | None) -> defer.Deferred[SendResult]:
-        """Send it with others. Fails as the batch does."""
+        """Send the message with others. Fails as the batch does."""
         key = message.topic, queue, message.wait_store_message_ok, message.tags
         size = len(message.body)
         gathered = self._gathered.get(key)
@@ -98,7 +98,7 @@ class Accumulator:
         return waiting
 
     def flush(self) -> None:
-        """Have everything leave now."""
+        """Send everything that was gathered now."""
         for key in list(self._gathered):
             self._leave(key)
 
@@ -117,12 +117,12 @@ class Accumulator:
                     waiting.errback(result)
             return
         for waiting, one in zip(gathered.waiting, split_result(result, len(gathered.messages)), strict=True):
-            if not waiting.called:  # else its sender has given up
+            if not waiting.called:  # else its caller cancelled it
                 waiting.callback(one)
 
 
 def split_result(result: SendResult, count: int) -> list[SendResult]:
-    """The result of each message of a batch; that of the whole for all where the broker keeps the batch as one record."""
+    """Return the result of each message of a batch; the batch's for all if the broker keeps it as one record."""
     keys, places = result.msg_id.split(","), result.offset_msg_id.split(",")
     if len(keys) != count or len(places) != count:
         return [result] * count

@@ -1,4 +1,4 @@
-"""Many messages in as few batches as their sizes allow."""
+"""Splits many messages into as few batches as their sizes allow."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from twisted_mq.protocol.text.java import utf8
 from twisted_mq.protocol.text.properties import encode_properties
 
 _A_KEY = "0" * 32
-"""As long as every unique key."""
+"""A key of the length of every unique key."""
 
 
 def entry_bytes(message: Message) -> int:
-    """What the message takes in a batch's body."""
+    """Return the bytes that the message takes in a batch's body."""
     properties = utf8(encode_properties(sent_properties(message, _A_KEY)))
     return len(encode_entry(message.flag, b"", properties)) + len(message.body)
 
 
 def split_batch(messages: Iterable[Message], max_bytes: int) -> Iterator[list[Message]]:
-    """Batches of neighbours, in order, none larger than that; a message that is larger alone is a batch of one."""
+    """Split messages into batches of neighbours, in order, none larger than that. A larger message is a batch of its own."""
     batch: list[Message] = []
     size = 0
     for message in messages:

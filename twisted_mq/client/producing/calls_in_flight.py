@@ -12,11 +12,11 @@ from twisted_mq.client.core.errors import ClientStateError
 
 Result = TypeVar("Result")
 Call = defer.Deferred[Any]
-"""Any: whatever its caller gets."""
+"""The result is whatever the caller gets."""
 
 
 class CallsInFlight:
-    """Calls run while this is open; what is cancelled once it is closed fails with ClientStateError."""
+    """Runs calls while it is open. A call that is cancelled after it is closed fails with ClientStateError."""
 
     def __init__(self, group: str) -> None:
         self._group = group
@@ -25,7 +25,7 @@ class CallsInFlight:
         self._all_ended: defer.Deferred[None] | None = None
 
     def open(self) -> None:
-        """Take calls from now on."""
+        """Accept calls from now on."""
         self.is_open = True
 
     def run(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
@@ -36,11 +36,11 @@ class CallsInFlight:
         return self.run_on(work)
 
     def refused(self) -> defer.Deferred[Any]:
-        """For a call that comes while this is closed."""
+        """Return a failed Deferred for a call that comes while this is closed."""
         return defer.fail(ClientStateError(f"producer {self._group} is not running; start() comes first"))
 
     def run_on(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
-        """Start a part of a call, which may be closed meanwhile."""
+        """Start a part of a call; this may be closed in the meantime."""
         running = defer.Deferred.fromCoroutine(work)
         if not running.called:
             self.began(running)
@@ -48,7 +48,7 @@ class CallsInFlight:
         return running
 
     def began(self, call: Call) -> None:
-        """It counts as in flight until one of the next two is called for it."""
+        """Count a call as in flight until `ended` or `failed_or_ended` is called for it."""
         self._running[call] = None
 
     def ended(self, call: Call) -> None:
@@ -57,20 +57,20 @@ class CallsInFlight:
             self._all_ended.callback(None)
 
     def failed_or_ended(self, result: Result | failure.Failure, call: Call) -> Result | failure.Failure:
-        """Its result, as a callback passes it on. Raises ClientStateError in place of a cancellation by the end."""
+        """Return its result, as a callback passes it on. Raises ClientStateError if closing cancelled it."""
         self.ended(call)
         if not self.is_open and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
             raise ClientStateError(f"producer {self._group} was stopped before an answer came; it may have been sent")
         return result
 
     async def finish(self, finish_seconds: float, clock: interfaces.IReactorTime) -> None:
-        """Take no more calls; let those in flight finish for that long."""
+        """Accept no more calls; let those in flight finish for that long."""
         self.is_open = False
         if self._running:
             self._all_ended = defer.Deferred()
             await self._all_ended.addTimeout(finish_seconds, clock, onTimeoutCancel=lambda *_: None)
 
     def cancel(self) -> None:
-        """Give up those that are left."""
+        """Cancel the calls that are left."""
         for call in list(self._running):
             call.cancel()

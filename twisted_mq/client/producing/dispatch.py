@@ -1,7 +1,7 @@
-"""Has a message that is ready leave: at once where nothing is in its way, else when that can be.
+"""Dispatches a message that is ready: at once if nothing holds it back, else as soon as possible.
 
-A send of the first kind is one Deferred, that of its answer: a coroutine for each would cost a good part of the send. Whatever
-does not go as it mostly does, a refusal or a lost connection, is gone on with in a coroutine, as all else is.
+A send that is dispatched at once is a single Deferred, that of its answer: a coroutine for each would cost a good part of
+the send. A coroutine handles everything unusual, such as a refusal or a lost connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SUCCESS = int(ResponseCode.SUCCESS)
 
 
 class Dispatch:
-    """Of one producer: what leaves goes through its window, and counts among its calls until it is answered."""
+    """Dispatches the messages of one producer: through its window, and counted among its calls until answered."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Dispatch:
         queue: MessageQueue | None,
         timeout_seconds: float | None,
     ) -> defer.Deferred[SendResult]:
-        """Fires and fails as Producer.send does. `size` is that of the bodies before they were compressed."""
+        """Send; fires and fails as Producer.send does. `size` is that of the bodies before they were compressed."""
         sender = self._sender
         self._metrics.in_flight += 1
         turn = self._window.enter(size, at_once=sender.is_warm(ready.topic))
@@ -100,7 +100,7 @@ class Dispatch:
         turn: defer.Deferred[None] | None = None,
         begun: FirstAttempt | None = None,
     ) -> SendResult:
-        """From the turn on that it waits for, or from the answer to its first attempt on."""
+        """Deliver from the turn that it waits for, or from the answer to its first attempt."""
         metrics, traces = self._metrics, self._traces
         try:
             if turn is not None:

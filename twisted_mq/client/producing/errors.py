@@ -1,4 +1,4 @@
-"""What can go wrong with several batches."""
+"""Errors of sends in several batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted_mq.protocol.messages.message import Message
 
 
 class BatchIncomplete(ClientError):
-    """Some batches of many messages were stored, and the next one failed; `__cause__` says why."""
+    """Raised when some batches of many messages were stored, and the next one failed; `__cause__` says why."""
 
     def __init__(self, results: Sequence[SendResult], unsent: Sequence[Message], error: BaseException) -> None:
         super().__init__(

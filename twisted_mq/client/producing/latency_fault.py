@@ -1,7 +1,7 @@
-"""Which broker a send goes to after failures: plain values and `now` in, a queue out.
+"""Selects the broker of a send after failures: plain values and `now` in, a queue out.
 
-Without latency isolation only the broker of the last attempt is avoided. With it (sendLatencyFaultEnable), a broker
-that was slow or failed is left out for a while that grows with its latency (Apache: MQFaultStrategy).
+Without latency isolation, only the broker of the last attempt is avoided. With it (sendLatencyFaultEnable), a broker
+that was slow or failed is left out for a time that grows with its latency (Apache: MQFaultStrategy).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FAILURE_LATENCY_MS = 10_000
 
 
 def penalty_ms(latency_ms: int) -> int:
-    """How long a broker with this latency is left out."""
+    """Return how long a broker with this latency is left out."""
     for from_ms, left_out_ms in PENALTIES_MS:
         if latency_ms >= from_ms:
             return left_out_ms
@@ -40,7 +40,7 @@ class LatencyFault:
     _faults: dict[str, _Fault] = attrs.Factory(dict)
 
     def record(self, broker_name: str, latency_ms: int, now_ms: int, *, failed: bool = False) -> None:
-        """Note how a send to that broker went."""
+        """Note the latency of a send to that broker, and whether it failed."""
         if self.enabled:
             left_out_ms = penalty_ms(FAILURE_LATENCY_MS if failed else latency_ms)
             self._faults[broker_name] = _Fault(now_ms + left_out_ms, not failed)
@@ -54,7 +54,7 @@ class LatencyFault:
         return fault is None or fault.reachable
 
     def select(self, info: TopicPublishInfo, last_broker: str | None, now_ms: int) -> MessageQueue | None:
-        """The queue for the next attempt, away from `last_broker` where another broker has one."""
+        """Return the queue for the next attempt, away from `last_broker` if another broker has one."""
 
         def elsewhere(queue: MessageQueue) -> bool:
             return queue.broker_name != last_broker

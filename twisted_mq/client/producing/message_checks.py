@@ -1,4 +1,4 @@
-"""What is refused before it leaves; names and limits as Apache's Validators and DefaultMQProducer. Pure functions."""
+"""Checks of messages before they are sent; names and limits as in Apache's Validators and DefaultMQProducer. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, PROPERTY_D
 
 @attrs.frozen
 class SendLimits:
-    """What is refused before it leaves, and what is compressed."""
+    """Limits above which a message is refused before it is sent, or compressed."""
 
     max_message_size: int = attrs.field(default=4 * 1024 * 1024, validator=number(1))
     compress_over_bytes: int = attrs.field(default=4 * 1024, validator=number(0))
@@ -29,7 +29,7 @@ class SendLimits:
     """1 to 9 for ZLIB, to 22 for ZSTD; LZ4 has none."""
 
     def __attrs_post_init__(self) -> None:
-        """Raises CompressorMissing where the library of `compress_type` is not installed."""
+        """Raise CompressorMissing if the library of `compress_type` is not installed."""
         check_compressor(self.compress_type)
         if self.compress_type is CompressionType.ZLIB and self.compress_level > zlib.Z_BEST_COMPRESSION:
             raise ClientOptionIllegal(f"SendLimits.compress_level: ZLIB has levels up to 9, got {self.compress_level}")
@@ -40,7 +40,7 @@ _topic_fault = functools.lru_cache(maxsize=1024)(topic_fault)
 
 
 def check_message(message: Message, limits: SendLimits) -> None:
-    """Raises MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
+    """Raise MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
     if not isinstance(message, Message):
         raise MessageIllegal(f"a Message is needed, got {message!r}")
     fault = _topic_fault(message.topic)
@@ -70,7 +70,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 
 
 def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
-    """Raises MessageIllegal for what Apache's MessageBatch.generateFromList refuses."""
+    """Raise MessageIllegal for a batch that Apache's MessageBatch.generateFromList refuses."""
     if not messages:
         raise MessageIllegal("a batch without messages")
     first = messages[0]
@@ -87,7 +87,7 @@ def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
 
 
 def check_batch_size(size: int, limits: SendLimits) -> None:
-    """Raises MessageIllegal where the messages together, as they are sent, are larger than one message may be."""
+    """Raise MessageIllegal if the messages together, as they are sent, exceed the limit of one message."""
     if size > limits.max_message_size:
         raise MessageIllegal(
             f"the batch has {size} bytes, max_message_size is {limits.max_message_size}; send_batches splits it"

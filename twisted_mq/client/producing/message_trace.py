@@ -1,7 +1,7 @@
-"""Sends traces of what producers and consumers did with messages (Apache: AsyncTraceDispatcher and its hooks).
+"""Sends traces of the sends and listener calls of producers and consumers (Apache: AsyncTraceDispatcher and its hooks).
 
 Records are gathered and leave every five seconds, or when many wait, with the messages' ids and keys as keys. Tracing
-never fails a send or a listener call: what cannot be sent is logged and gone.
+never fails a send or a listener call: records that cannot be sent are logged and dropped.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from twisted_mq.protocol.text.properties import (
 FLUSH_SECONDS = 5.0
 """flushTraceInterval"""
 MOST_WAITING = 2048
-"""traceContextQueue: records past this are dropped."""
+"""traceContextQueue: further records are dropped."""
 BATCH = 100
-"""Records that leave at once, without waiting for the time."""
+"""As many records leave at once, without waiting for the interval."""
 MAX_BODY_BYTES = 128_000
 
 NORMAL, HALF, DELAYED = 0, 1, 3
@@ -64,7 +64,7 @@ class _Waiting:
 
 
 class TraceDispatcher:
-    """The traces of one producer or consumer. `start` and `stop` are its owner's."""
+    """The traces of one producer or consumer. Its owner starts and stops it."""
 
     log = Logger()
 
@@ -86,20 +86,20 @@ class TraceDispatcher:
         self._job = PeriodicJob(f"traces of {self._group}", self._client.reactor, FLUSH_SECONDS, self.flush)
 
     async def stop(self, finish_seconds: float) -> None:
-        """Send what waits, for that long at most."""
+        """Send the waiting records, for that long at most."""
         job, self._job = self._job, None
         if job is not None:
             job.stop()
         await self.flush().addTimeout(finish_seconds, self._client.reactor, onTimeoutCancel=lambda *_: None)
 
     def flush(self) -> defer.Deferred[None]:
-        """Send what waits; fires when that is answered or given up."""
+        """Send the waiting records; fires when they are answered or given up."""
         return self._one_at_a_time.run(lambda: defer.Deferred.fromCoroutine(self._send_all()))
 
     # what happened
 
     def published(self, messages: Sequence[Message], result: SendResult, began_ms: int, body_length: int) -> None:
-        """A message was sent, or the messages of a batch."""
+        """Trace the send of a message, or of a batch's messages."""
         first = messages[0]
         if first.topic.startswith(self._topic) or not result.trace_on:
             return
@@ -122,7 +122,7 @@ class TraceDispatcher:
         self._add(trace, [*result.msg_id.split(","), *(key for message in messages for key in message.keys)])
 
     def decided(self, message: Message | MessageExt, msg_id: str, broker: str, state: str, *, checked: bool) -> None:
-        """A transaction's message was committed, rolled back or left open."""
+        """Trace a transaction's message that was committed, rolled back or left open."""
         trace = EndTransactionTrace(
             timestamp=self._client.wall_ms(),
             region_id=message.properties.get(PROPERTY_MSG_REGION) or DEFAULT_REGION,
@@ -139,7 +139,7 @@ class TraceDispatcher:
         self._add(trace, [msg_id, *message.keys])
 
     def call_began(self, messages: Sequence[MessageExt]) -> list[ConsumeStartTrace]:
-        """A listener is called; what is returned goes to `call_ended`."""
+        """Trace the start of a listener call. Pass the return value to `call_ended`."""
         now, request_id = self._client.wall_ms(), self._client.unique_key()
         begun = [
             ConsumeStartTrace(
@@ -159,7 +159,7 @@ class TraceDispatcher:
         return begun
 
     def call_ended(self, begun: Sequence[ConsumeStartTrace], context_code: int) -> None:
-        """The listener answered; the code is 0 for success."""
+        """Trace the end of a listener call; the code is 0 for success."""
         now = self._client.wall_ms()
         for one in begun:
             trace = ConsumeEndTrace(

@@ -1,4 +1,4 @@
-"""What is sent for a message: the request's header and body. Pure functions (Apache: DefaultMQProducerImpl)."""
+"""Builds a send request for a message: header and body. Pure functions (Apache: DefaultMQProducerImpl)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.protocol.wire.request_format import RequestFormat, encode_text
 
 Ready = Callable[[int], bytes]
-"""The frame of a request, from its opaque."""
+"""Opaque -> the frame of a request."""
 
 
 @attrs.frozen(slots=False)
@@ -57,7 +57,7 @@ class Outgoing:
 
 
 def sent_properties(message: Message, unique_key: str) -> dict[str, str]:
-    """The message's properties with the unique key (one set before stays) and WAIT, as Apache's client adds them."""
+    """Return the message's properties with the unique key (unless set before) and WAIT, as Apache's client adds them."""
     properties = dict(message.properties)
     properties.setdefault(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique_key)
     properties.setdefault(PROPERTY_WAIT_STORE_MSG_OK, "true")
@@ -72,12 +72,12 @@ _MEANINGFUL = frozenset(
         PROPERTY_MESSAGE_TYPE,
     }
 )
-"""Properties that have a say in how a message is sent; most have none of them."""
+"""Properties that affect how a message is sent; most messages have none of them."""
 _ADDED = encode_properties({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: "%s", PROPERTY_WAIT_STORE_MSG_OK: "true"})
 
 
 def outgoing(message: Message, unique_key: str, limits: SendLimits) -> Outgoing:
-    """One message, compressed where it is large."""
+    """Prepare one message, compressed if it is large."""
     body, sys_flag = bytes(message.body), 0
     if len(body) >= limits.compress_over_bytes:
         body = compress(body, limits.compress_type, limits.compress_level)
@@ -108,10 +108,10 @@ def outgoing(message: Message, unique_key: str, limits: SendLimits) -> Outgoing:
 
 
 def outgoing_batch(messages: Sequence[Message], unique_keys: Sequence[str], batch_key: str | None = None) -> Outgoing:
-    """Several messages in one request, each with a key of its own.
+    """Prepare several messages for one request, each with a key of its own.
 
-    With a `batch_key` a broker stores that one key for all of them: Apache's client does so, whereby the ids of its
-    SendResult cannot be found again. Only topics of the queue type BatchCQ need it.
+    With a `batch_key`, a broker stores that one key for all of them. Apache's client does so, which is why the ids in its
+    SendResult cannot be found later. Only topics of the queue type BatchCQ need it.
     """
     ready, keys = [], []
     for message, unique_key in zip(messages, unique_keys, strict=True):
@@ -136,8 +136,8 @@ def outgoing_batch(messages: Sequence[Message], unique_keys: Sequence[str], batc
 class SendRequests:
     """The requests of one group. A topic that a send creates gets `queue_nums` queues.
 
-    Most differ in four fields of the header alone: the rest is encoded once for each queue. What is `completed` before it
-    leaves, by a signature or a namespace, is not made ready.
+    Most requests differ only in four fields of the header: the rest is encoded once for each queue. Requests that are
+    `completed` before they leave, by a signature or a namespace, are not prepared that way.
     """
 
     group: str
@@ -148,7 +148,7 @@ class SendRequests:
     def ready(
         self, message: Outgoing, queue: MessageQueue, now_ms: int, more_properties: str = ""
     ) -> RemotingCommand | Ready:
-        """The request that sends a message to a queue; `more_properties` are those of this attempt, in text form."""
+        """Return the request that sends a message to a queue; `more_properties` are those of this attempt, in text form."""
         if self.completed or message.reconsume_times or message.max_reconsume_times is not None:
             return self.command(message, queue, now_ms, more_properties)
         key = (message.topic, queue.broker_name, queue.queue_id, message.batch, message.reply)
@@ -163,7 +163,7 @@ class SendRequests:
     def command(
         self, message: Outgoing, queue: MessageQueue, now_ms: int, more_properties: str = ""
     ) -> RemotingCommand:
-        """The same, to be changed before it leaves."""
+        """Return the same request as a command that can be changed before it leaves."""
         header = encode_header(self._header(message, queue, now_ms, more_properties))
         return RemotingCommand.request(message.request_code, header, message.body)
 

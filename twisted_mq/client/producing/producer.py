@@ -54,7 +54,7 @@ QueueSelector = Callable[[Sequence[MessageQueue], Message, Key], MessageQueue]
 
 
 def select_by_hash(queues: Sequence[MessageQueue], message: Message, key: object) -> MessageQueue:
-    """The queue of a key, the same as Apache's SelectMessageQueueByHash chooses for that text."""
+    """Return the queue of a key, the same that Apache's SelectMessageQueueByHash chooses for that text."""
     return queues[abs(java_hash(str(key))) % len(queues)]
 
 
@@ -79,8 +79,8 @@ class Producer:
     ) -> None:
         """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
 
-        With a `namespace` the brokers' names of the group and of all topics begin with it; queues have these names.
-        From `instance_name` on the arguments are those of an MQClient of its own.
+        With a `namespace`, the brokers' names of the group and of all topics begin with it; queues have these names.
+        The arguments from `instance_name` on are those of an MQClient of its own.
         """
         check_reactor_argument(reactor)
         check_class(options, ProducerOptions, "options")
@@ -118,7 +118,7 @@ class Producer:
     def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
         """Begin. Asks nothing of the network yet; raises ClientStateError when started already.
 
-        With `require` a name server and a broker have to answer: raises NameServerUnreachable or BrokersUnreachable.
+        With `require`, a name server and a broker must answer: raises NameServerUnreachable or BrokersUnreachable.
         """
         return defer.Deferred.fromCoroutine(self._start(require))
 
@@ -134,7 +134,7 @@ class Producer:
             self._traces.start()
 
     def stop(self, finish_seconds: float = 3.0) -> defer.Deferred[None]:
-        """Let sends in flight finish for that long, then end. Those that do not finish fail with ClientStateError."""
+        """Let sends in flight finish for that long, then end. Unfinished sends fail with ClientStateError."""
         return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
 
     async def _stop(self, finish_seconds: float) -> None:
@@ -155,10 +155,10 @@ class Producer:
     def send(
         self, message: Message, queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
     ) -> defer.Deferred[SendResult]:
-        """Send one message, to `queue` if given (then without another try), else round the topic's queues.
+        """Send one message: to `queue` if given (without retries), else to the topic's queues in turn.
 
-        However many are started, only so many are in flight at a time (`max_in_flight`), and the timeout counts from
-        when the message is written. The message may be changed or sent again at once: what leaves is what it was now.
+        Any number of sends can be started; at most `max_in_flight` are in flight at a time. The timeout counts from when the
+        message is written. The message may be changed or sent again at once: the send uses its present state.
 
         Fails with MessageIllegal, NoRoute, SendFailed (all attempts failed), BrokerError (refused), RemotingError
         (no answer from the given queue's broker) or ClientStateError.
@@ -182,7 +182,7 @@ class Producer:
         *,
         timeout_seconds: float | None = None,
     ) -> defer.Deferred[SendResult]:
-        """Send to the queue the selector takes for `key`: messages of one key stay in order in one queue."""
+        """Send to the queue that the selector takes for `key`: messages of one key stay in order in one queue."""
         return self._calls.run(self._send_by_key(message, key, selector, timeout_seconds))
 
     def send_batch(
@@ -190,7 +190,7 @@ class Producer:
     ) -> defer.Deferred[SendResult]:
         """Send several messages of one topic in one request, to one queue.
 
-        Fails with MessageIllegal where they are too large together; `send_batches` splits them.
+        Fails with MessageIllegal if they are too large together; `send_batches` splits them.
         """
         return self._calls.run(self._send_batch(list(messages), queue, timeout_seconds))
 
@@ -199,13 +199,13 @@ class Producer:
     ) -> defer.Deferred[list[SendResult]]:
         """Send many messages of one topic, in order, in batches of at most `max_message_size`; one result a batch.
 
-        `timeout_seconds` is for each of them. Fails with BatchIncomplete, which has the results and the messages that
-        are left, where a batch after the first one fails, else as `send_batch` does.
+        `timeout_seconds` is for each batch. If a batch after the first one fails, fails with BatchIncomplete, which has the
+        results and the remaining messages; else fails as `send_batch` does.
         """
         return self._calls.run(self._send_batches(list(messages), queue, timeout_seconds))
 
     def send_one_way(self, message: Message, queue: MessageQueue | None = None) -> defer.Deferred[None]:
-        """Send without an answer: fires when the message is handed to the connection, which promises nothing."""
+        """Send without an answer. Fires when the message is handed to the connection, which does not mean that it arrives."""
         return self._calls.run(self._send_one_way(message, queue))
 
     def request(
@@ -219,20 +219,20 @@ class Producer:
     ) -> defer.Deferred[MessageExt]:
         """Send a message and wait for its consumer's reply, `timeout_seconds` for both together.
 
-        It goes to `queue`, or to the one that `selector` takes for `key`, or round the topic's queues. Fails as `send`
-        does, and with RequestTimeout. The reply comes from whoever sends `reply_message(...)` for what it consumed.
+        It goes to `queue`, or to the one that `selector` takes for `key`, or to the topic's queues in turn. Fails as `send`
+        does, and with RequestTimeout. A consumer of the message replies by sending `reply_message(...)`.
         """
         return self._calls.run(self._request(message, queue, key, selector, timeout_seconds))
 
     def recall(self, topic: str, handle: str) -> defer.Deferred[str]:
-        """Call back a message that waits for its time, by the `recall_handle` of its SendResult; fires with its id.
+        """Recall a message that waits for its delivery time, by the `recall_handle` of its SendResult. Fires with its id.
 
-        Fails with MessageIllegal for what is no handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
+        Fails with MessageIllegal for an invalid handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
         """
         return self._calls.run(self._recall(topic, handle))
 
     def publish_queues(self, topic: str) -> defer.Deferred[tuple[MessageQueue, ...]]:
-        """The queues of a topic that take messages, in the order every client has them."""
+        """Return the queues of a topic that accept messages, in the order that every client has them in."""
         return self._calls.run(self._publish_queues(topic))
 
     # member of the client
@@ -246,7 +246,7 @@ class Producer:
     # sending
 
     def _named(self, message: Message) -> Message:
-        """The message under its topic's whole name; a reply's topic has no namespace."""
+        """Return the message with its topic's full name; a reply's topic has no namespace."""
         if (
             not self._namespace
             or not isinstance(message, Message)
@@ -266,7 +266,7 @@ class Producer:
     def _begin(
         self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None
     ) -> defer.Deferred[SendResult]:
-        """Raises what is wrong with the message, or ForkedProcess."""
+        """Check and dispatch a message. Raises errors of the message, or ForkedProcess."""
         client, limits = self.client, self.options.limits
         client.check_process()
         named = self._named(message) if self._namespace else message

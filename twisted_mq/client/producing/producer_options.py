@@ -25,41 +25,43 @@ RETRY_RESPONSE_CODES = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Refusals that another broker might not give (Apache: DefaultMQProducer.retryResponseCodes)."""
+"""Refusals after which another broker may accept the message (Apache: DefaultMQProducer.retryResponseCodes)."""
 
 
 @attrs.frozen
 class ProducerOptions:
-    """Defaults are Apache's. Times in seconds."""
+    """Options of a producer. Defaults are Apache's. Times are in seconds."""
 
     send_timeout_seconds: float = attrs.field(default=3.0, validator=number(0))
-    """sendMsgTimeout: for all attempts of one send together, from the moment at which it is written."""
+    """sendMsgTimeout: for all attempts of one send together, from when it is written."""
     max_in_flight: int = attrs.field(default=1000, validator=number(1))
-    """Sends that wait for their answer at a time; further ones wait for their turn, however many they are."""
+    """Sends that wait for their answers at a time; further sends, of any number, wait for their turn."""
     max_in_flight_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=number(1))
-    """The same for the bodies of all sends; a larger one goes alone."""
+    """The same limit for the bodies of all sends in bytes; a larger body is sent alone."""
     max_sends_per_second: float | None = attrs.field(default=None, validator=attrs.validators.optional(number(0.001)))
     """Further sends wait for their turn; a batch is one send. None for no limit."""
     retry_times: int | None = attrs.field(default=None, validator=attrs.validators.optional(number(0)))
-    """retryTimesWhenSendFailed: further attempts at most, on another broker where there is one. None, the default: as many
-    as the timeout leaves time for, and two after a refusal that does not pass by itself. Apache: 2"""
+    """retryTimesWhenSendFailed: the most retries, on another broker if one is available. Apache: 2.
+
+    None, the default: as many as the timeout allows, and two after a refusal that does not pass by itself.
+    """
     retry_when_not_stored_ok: bool = attrs.field(default=False, validator=kind(bool))
-    """retryAnotherBrokerWhenNotStoreOK: also try again when the status is not SEND_OK."""
+    """retryAnotherBrokerWhenNotStoreOK: also retry when the status is not SEND_OK."""
     retry_response_codes: frozenset[int] = attrs.field(default=RETRY_RESPONSE_CODES, converter=frozenset)
-    """retryResponseCodes: the refusals after which another attempt is made."""
+    """retryResponseCodes: the refusals after which a send is retried."""
     default_topic_queue_nums: int = attrs.field(default=4, validator=number(1))
     """Queues of a topic that the first send creates."""
     batch_unique_key: bool = attrs.field(default=False, validator=kind(bool))
-    """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ need it."""
+    """Give a batch one unique key in place of its messages' own, as topics of the queue type BatchCQ require."""
     send_latency_fault: bool = attrs.field(default=False, validator=kind(bool))
     """sendLatencyFaultEnable: leave slow and failing brokers out for a while."""
     auto_batch: AutoBatch | None = attrs.field(default=None, validator=kind(AutoBatch, type(None)))
-    """autoBatch: gather single sends of one moment, topic, queue and tag into batches."""
+    """autoBatch: gather single sends with the same topic, queue and tag into batches for a moment."""
     hooks: Sequence[SendHook] = attrs.field(default=(), validator=hooks)
-    """Told before and after every send."""
+    """Hooks that are called before and after every send."""
     limits: SendLimits = attrs.field(factory=SendLimits, validator=kind(SendLimits))
     message_trace: bool = attrs.field(default=False, validator=kind(bool))
-    """enableTrace: tell the brokers' trace topic what became of each message."""
+    """enableTrace: send a record of each message to the brokers' trace topic."""
     trace_topic: str = attrs.field(default=TRACE_TOPIC, validator=kind(str))
     vip_channel: bool = attrs.field(default=False, validator=kind(bool))
     """vipChannelEnabled: send to the broker's fast port, two below the one it announces."""

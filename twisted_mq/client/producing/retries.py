@@ -1,6 +1,6 @@
-"""When a send that failed is tried again: plain values in, seconds to wait out.
+"""Decides when a failed send is retried: plain values in, seconds to wait out.
 
-A send goes on until its deadline: from broker to broker without a pause, and once round all of them after a rest that grows.
+A send is retried until its deadline: from broker to broker without a pause, and with a growing pause after each round.
 Apache's DefaultMQProducerImpl stops after three tries, however short they were.
 """
 
@@ -18,7 +18,7 @@ from twisted_mq.remoting.errors import RemotingError
 
 FIRST_REST_SECONDS, LONGEST_REST_SECONDS = 0.05, 0.5
 FEW = 2
-"""How often a send is tried again after what time alone does not mend (Apache: retryTimesWhenSendFailed)."""
+"""Retries after a failure that does not pass with time (Apache: retryTimesWhenSendFailed)."""
 
 PASSING_CODES = frozenset(
     {
@@ -28,11 +28,11 @@ PASSING_CODES = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Refusals of a broker that starts, stops or has too much to do."""
+"""Refusals of a broker that starts, stops or is overloaded."""
 
 
 class Again(enum.Enum):
-    """How often a failure lets a send be tried again."""
+    """The number of retries that a failure allows."""
 
     NEVER = enum.auto()
     FEW_TIMES = enum.auto()
@@ -40,7 +40,7 @@ class Again(enum.Enum):
 
 
 def again(error: Exception, retry_codes: Set[int]) -> Again:
-    """Return how often the failure lets a send be tried again; `retry_codes` are refusals that another broker may not give."""
+    """Return how many retries the failure allows; `retry_codes` are refusals that another broker may not give."""
     if isinstance(error, BrokerError):
         if error.response_code not in retry_codes:
             return Again.NEVER
@@ -51,7 +51,7 @@ def again(error: Exception, retry_codes: Set[int]) -> Again:
 
 @attrs.define
 class Retries:
-    """The tries of one send. `most` limits those after the first; None leaves that to the deadline."""
+    """The tries of one send. `most` limits the retries; None leaves that to the deadline."""
 
     deadline: float
     most: int | None
@@ -69,9 +69,9 @@ class Retries:
         return self.brokers[-1] if self.brokers else None
 
     def failed(self, broker: str | None, kind: Again, brokers: Collection[str], now: float) -> float | None:
-        """Note a failed try, `broker` is None where none was found; return the seconds to the next, None where none is left.
+        """Note a failed try. Return the seconds until the next one, or None if no try is left.
 
-        `brokers` are the names of those that the next try may go to.
+        `broker` is None if none was found. `brokers` are the names of the brokers that the next try may use.
         """
         self._failures += 1
         self._lasting += kind is Again.FEW_TIMES
@@ -88,7 +88,7 @@ class Retries:
         return rest if now + rest < self.deadline else None
 
     def _rest(self, brokers: Collection[str]) -> float:
-        """0 while a broker is left that has not failed since the last rest."""
+        """Return the pause: 0 while a broker is left that has not failed since the last pause."""
         if not self._since_rest.issuperset(brokers):
             return 0.0
         self._since_rest.clear()

@@ -1,4 +1,4 @@
-"""What users hang before and behind every send of a producer (Apache: SendMessageHook)."""
+"""Hooks of users before and after every send of a producer (Apache: SendMessageHook)."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from twisted_mq.protocol.messages.message import Message
 
 @attrs.define(eq=False)
 class SendContext:
-    """One send: what leaves, and once it has ended what became of it. Several messages are a batch."""
+    """A send: its messages and, once it has ended, its result. Several messages are a batch."""
 
     group: str
     messages: list[Message]
-    """Copies of the user's: `before` may set properties."""
+    """Copies of the user's messages: `before` may set properties."""
     queue: MessageQueue | None = None
-    """The one given; None where the producer chooses."""
+    """The queue that the caller gave; None if the producer chooses."""
     one_way: bool = False
     result: SendResult | None = None
     error: BaseException | None = None
     carried: dict[str, Any] = attrs.Factory(dict)
-    """From a hook's `before` to its `after`, whatever it likes."""
+    """Any values that a hook passes from its `before` to its `after`."""
 
 
 class SendHook(Protocol):
-    """Both are called on the reactor's thread and must not block. What they raise is logged; the send goes on."""
+    """A hook. Its methods are called on the reactor's thread and must not block. Their errors are logged; the send continues."""
 
     def before(self, context: SendContext) -> None:
-        """The send begins; nothing has been checked or encoded yet."""
+        """Handle a send that begins; nothing has been checked or encoded yet."""
 
     def after(self, context: SendContext) -> None:
-        """The send has ended, with `result` or `error`; a one-way send with neither."""
+        """Handle a send that has ended, with `result` or `error`; a one-way send has neither."""
 
 
 class SendHooks:
@@ -50,7 +50,7 @@ class SendHooks:
         self._hooks = tuple(hooks)
 
     def before(self, messages: Sequence[Message], queue: MessageQueue | None, *, one_way: bool = False) -> SendContext:
-        """Tell the hooks of a send; the messages to send are those of the context."""
+        """Call the hooks before a send; the messages to send are those of the context."""
         copies = [copied(one) for one in messages]
         context = SendContext(self._group, copies, queue, one_way)
         for hook in self._hooks:
@@ -61,7 +61,7 @@ class SendHooks:
         return context
 
     def after(self, context: SendContext, result: SendResult | None = None, error: BaseException | None = None) -> None:
-        """Tell the hooks how the send ended."""
+        """Call the hooks after a send."""
         context.result, context.error = result, error
         for hook in self._hooks:
             try:
@@ -71,7 +71,7 @@ class SendHooks:
 
 
 def copied(message: Message) -> Message:
-    """The same message with properties of its own. Raises MessageIllegal for what is none."""
+    """Return the same message with a copy of its properties. Raises MessageIllegal for a value that is not a message."""
     if not isinstance(message, Message):
         raise MessageIllegal(f"a Message is needed, got {message!r}")
     return Message(message.topic, message.body, message.flag, dict(message.properties))

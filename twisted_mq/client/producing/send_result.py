@@ -1,4 +1,4 @@
-"""What the answer to a send means (Apache: MQClientAPIImpl.processSendResponse)."""
+"""Decodes the answer to a send (Apache: MQClientAPIImpl.processSendResponse)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from twisted_mq.protocol.wire.header_codec import fast_header
 
 
 class SendStatus(enum.Enum):
-    """How far a message came when its send was answered. Only SEND_OK keeps every promise of the broker's settings."""
+    """The safety with which a message is stored when its send is answered.
+
+    Only SEND_OK is as safe as the settings of the broker promise.
+    """
 
     SEND_OK = ResponseCode.SUCCESS
     FLUSH_DISK_TIMEOUT = ResponseCode.FLUSH_DISK_TIMEOUT
@@ -30,7 +33,7 @@ class SendStatus(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class _SendAnswer(SendMessageResponseHeader):
-    """With the two fields that brokers add to each of their answers to a send."""
+    """The header with the two fields that brokers add to each answer to a send."""
 
     region_id: str | None = field(default=None, metadata=text(PROPERTY_MSG_REGION))
     trace_on: str | None = field(default=None, metadata=text(PROPERTY_TRACE_SWITCH))
@@ -40,27 +43,27 @@ _send_answer = fast_header(_SendAnswer)
 _STATUS_BY_CODE = {int(status.value): status for status in SendStatus}
 
 
-@attrs.frozen(slots=False)  # one is made for each send: with slots that takes twice the time
+@attrs.frozen(slots=False)  # made for each send, and slots double the time that takes
 class SendResult:
-    """What became of a send. `msg_id` is the unique key; for a batch the keys of its messages, joined by commas."""
+    """The result of a send. `msg_id` is the unique key; for a batch, the keys of its messages, joined by commas."""
 
     status: SendStatus
     msg_id: str
     offset_msg_id: str
-    """Where it is stored; for a batch the ids of its messages, joined by commas."""
+    """The id of its place in the store; for a batch, the ids of its messages, joined by commas."""
     queue: MessageQueue
     queue_offset: int
-    """Of the (first) message."""
+    """The queue offset of the (first) message."""
     transaction_id: str | None = None
     recall_handle: str | None = None
     region_id: str = DEFAULT_REGION
     """Region of the broker (MSG_REGION)."""
     trace_on: bool = True
-    """Whether the broker wants traces (TRACE_ON)."""
+    """The broker accepts traces (TRACE_ON)."""
 
 
 def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> SendResult:
-    """What the broker answered. Raises BrokerError where it did not take the message."""
+    """Return the result in a broker's answer. Raises BrokerError if the broker did not accept the message."""
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark or "")

@@ -1,4 +1,4 @@
-"""How many sends of one producer wait for an answer at a time; the others wait here, so that no timeout runs for them."""
+"""Limits the sends of one producer in flight; the others wait here, so that no timeout runs for them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from twisted.internet import defer, interfaces
 from twisted_mq.client.core.pace import Pace
 
 STALL_SECONDS = 0.1
-"""A turn of the reactor that sends and takes longer counts as a stall: no answer could be read meanwhile."""
+"""A reactor turn that sends and takes longer counts as a stall: no answer could be read meanwhile."""
 
 
 class SendWindow:
-    """At most `max_count` sends and `max_bytes` of bodies in flight; a larger body goes alone. First come, first sent.
+    """At most `max_count` sends and `max_bytes` of bodies in flight, in the order of the calls. A larger body is sent alone.
 
-    Who starts many sends in one turn of the reactor keeps it from reading the answers. `stalled` is told for how many
-    seconds that was, before any timer runs.
+    Starting many sends in one turn of the reactor keeps it from reading the answers. `stalled` is called with the seconds
+    that this took, before any timer runs.
     """
 
     def __init__(
@@ -44,13 +44,13 @@ class SendWindow:
 
     @property
     def waiting(self) -> int:
-        """How many sends wait for their turn."""
+        """The number of sends that wait for their turn."""
         return len(self._waiting)
 
     def enter(self, size: int, *, at_once: bool) -> defer.Deferred[None] | None:
-        """None where the send may go now, else a Deferred that fires when its turn comes, never within this call.
+        """Return None if the send may go now, else a Deferred that fires when its turn comes, never within this call.
 
-        Every send that may go calls `leave`. Without `at_once` it waits for the reactor's next turn at the least.
+        Every send that may go calls `leave`. Without `at_once` it waits at least for the reactor's next turn.
         """
         if self.count and self._turn is None:
             self._next_turn()
@@ -63,7 +63,7 @@ class SendWindow:
         return turn
 
     def leave(self, size: int) -> None:
-        """A send of that size has ended; who waits for its room goes."""
+        """End a send of that size; sends that wait for room may go."""
         self.count -= 1
         self.bytes -= size
         if self._waiting:
@@ -74,7 +74,7 @@ class SendWindow:
         self._open = True
 
     def stop(self) -> None:
-        """Let no further send go: those that wait are to be cancelled."""
+        """Let no further send go. Waiting sends must be cancelled."""
         self._open = False
         self._waiting.clear()
         if self._turn is not None:
@@ -85,7 +85,7 @@ class SendWindow:
             self._paced = None
 
     def _take(self, size: int) -> bool:
-        """Let one in, if there is room."""
+        """Count a send as in flight if it has room. Return whether it has."""
         if not self._open or self.count >= self._max_count or (self.count and self.bytes + size > self._max_bytes):
             return False
         if self._pace is not None and not self._in_pace(self._pace):
@@ -95,7 +95,7 @@ class SendWindow:
         return True
 
     def _in_pace(self, pace: Pace) -> bool:
-        """Let one more go in this second, or have the sends go on as soon as one may."""
+        """Return whether the pace allows one more send now; if not, plan to continue as soon as it does."""
         now = self._clock.seconds()
         wait = pace.wait(now)
         if not wait:

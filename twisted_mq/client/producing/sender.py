@@ -1,4 +1,4 @@
-"""Brings a message to a queue's broker, and to another broker where that fails (Apache: DefaultMQProducerImpl)."""
+"""Sends a message to a queue's broker, and to another broker if that fails (Apache: DefaultMQProducerImpl)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from twisted_mq.remoting.errors import RemotingError
 
 @attrs.define(eq=False)
 class FirstAttempt:
-    """An attempt that was begun without waiting for anything; `given` is the queue where the caller has chosen one."""
+    """An attempt that began without waiting for anything; `given` is the queue if the caller has chosen one."""
 
     queue: MessageQueue
     answer: defer.Deferred[RemotingCommand]
@@ -45,7 +45,7 @@ class FirstAttempt:
 
 
 class Sender:
-    """The sending of one group: its topics' queues, and how their brokers fared. It needs no joining of the client."""
+    """The sends of one group: its topics' queues, and the latencies of their brokers. Does not need to join the client."""
 
     def __init__(self, client: MQClient, group: str, options: ProducerOptions) -> None:
         self._client = client
@@ -62,22 +62,22 @@ class Sender:
         )
 
     def topics(self) -> list[str]:
-        """The topics sent to so far."""
+        """Return the topics sent to so far."""
         return list(self._infos)
 
     def is_warm(self, topic: str) -> bool:
-        """Whether a send to the topic finds its route and its connections made, as far as one can know."""
+        """Return whether the topic's route and connections are ready for a send, as far as can be known."""
         return topic in self._warm
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """Send by this route from now on."""
+        """Use this route for sends from now on."""
         self._warm.discard(topic)
         known = self._infos.get(topic)
         if known is not None:
             self._infos[topic] = publish_info(topic, route, known.turn)
 
     async def info(self, topic: str) -> TopicPublishInfo:
-        """Where the topic can be sent to. Raises NoRoute."""
+        """Return the queues that a topic can be sent to. Raises NoRoute."""
         info = self._infos.get(topic)
         if info is None or not info.queues:
             route = await self._client.routes.find_or_default(topic, self._options.default_topic_queue_nums)
@@ -89,7 +89,7 @@ class Sender:
         return info
 
     def _no_queue(self, topic: str) -> NoRoute:
-        """Why nothing can be sent to a topic that has a route."""
+        """Return why no message can be sent to a topic that has a route."""
         route = self._client.routes.get(topic)
         writable = [] if route is None else [one for one in route.queue_datas if one.perm & PermName.PERM_WRITE]
         if writable:
@@ -99,10 +99,9 @@ class Sender:
     def begin(
         self, message: Outgoing, given: MessageQueue | None, timeout_seconds: float | None
     ) -> FirstAttempt | None:
-        """The first attempt, where the topic's queues and the connection are there; else None, and nothing is begun. It is
-        not for queues of static topics.
+        """Begin the first attempt if the topic's queues and the connection are ready; else return None and begin nothing.
 
-        Whatever answer is not ResponseCode.SUCCESS is for `deliver` to go on with.
+        It does not support queues of static topics. `deliver` handles any answer that is not ResponseCode.SUCCESS.
         """
         if not self._begins:
             return None
@@ -129,9 +128,9 @@ class Sender:
         timeout_seconds: float | None,
         begun: FirstAttempt | None = None,
     ) -> Coroutine[defer.Deferred[object], object, SendResult]:
-        """Send to the queue given, or round the topic's queues with further tries; fails as Producer.send does.
+        """Send to the given queue, or to the topic's queues in turn with retries; fails as Producer.send does.
 
-        Go on with what was `begun`, if it was: then the other arguments but the message are those it began with.
+        With an attempt that was `begun`, continue it: then the arguments except the message are those it began with.
         """
         if begun is not None:
             queue, deadline, total = begun.given, begun.deadline, begun.total
@@ -151,7 +150,7 @@ class Sender:
     async def _deliver(
         self, message: Outgoing, given: MessageQueue | None, retries: Retries, total: float, begun: FirstAttempt | None
     ) -> SendResult:
-        """Try the queue given, or the topic's brokers one after another, until one takes the message or no try is left."""
+        """Try the given queue, or the topic's brokers in turn, until a broker accepts the message or no try is left."""
         attempt = self._attempt_and_note if self._latency.enabled else self._attempt
         stored: SendResult | None = None
         while True:
@@ -182,7 +181,10 @@ class Sender:
             self.metrics.retries += 1
 
     def _again(self, error: Exception, topic: str, given: MessageQueue | None) -> Again:
-        """How often to try again: the queue given only after what passes, and a topic that was there may come back."""
+        """Return how many retries a failure allows.
+
+        A given queue is retried only after failures that pass. A topic that existed before may come back.
+        """
         kind = again(error, self._options.retry_response_codes)
         if isinstance(error, TopicNotFound) and topic in self._infos:
             return Again.WHILE_TIME_REMAINS
@@ -197,7 +199,7 @@ class Sender:
     def _failure(
         self, error: Exception, topic: str, queue: MessageQueue | None, retries: Retries, total: float, *, given: bool
     ) -> Exception:
-        """Return what the send fails with after its last try failed so."""
+        """Return the error that the send fails with after its last try failed with this one."""
         if isinstance(error, BrokerError):
             if not given and error.response_code == ResponseCode.TOPIC_NOT_EXIST:
                 return caused(TopicCreationRefused(topic, self._servers(), error.remark), error)
@@ -247,13 +249,13 @@ class Sender:
         return send_result(message, queue, command)
 
     async def _located(self, queue: MessageQueue) -> MessageQueue:
-        """The queue under its broker's name; where a logical one moves is heard of from now on."""
+        """Return the queue with its broker's name. From now on the client learns when a logical queue moves."""
         if is_logical(queue.broker_name):
             await self.info(queue.topic)
         return await self._client.routes.locate(queue)
 
     async def _address(self, queue: MessageQueue) -> str:
-        """A given queue may be of a topic that its first send creates, whose route nobody has yet."""
+        """Return the queue's broker address. A given queue's topic may not have a route until its first send creates it."""
         routes = self._client.routes
         master = routes.master_now(queue.broker_name)
         if master is None:
@@ -270,12 +272,12 @@ class Sender:
 
 
 def caused(error: Exception, cause: Exception) -> Exception:
-    """The error, as `raise error from cause` has it."""
+    """Return the error with its cause set, as `raise error from cause` does."""
     error.__cause__ = cause
     return error
 
 
 def vip_address(address: str) -> str:
-    """The fast port of a broker (Apache: MixAll.brokerVIPChannel)."""
+    """Return the fast port of a broker (Apache: MixAll.brokerVIPChannel)."""
     host, _, port = address.rpartition(":")
     return f"{host}:{int(port) - 2}"

@@ -1,4 +1,4 @@
-"""Sends messages that are seen only once a local transaction is through (Apache: TransactionMQProducer).
+"""Sends messages that become visible only after a local transaction commits (Apache: TransactionMQProducer).
 
     async def book(message):
         await bank.transfer(...)
@@ -8,7 +8,7 @@
     await producer.start()
     result = await producer.send_in_transaction(Message(topic="T", body=b"booked"), book)
 
-The broker keeps the message back until the producer decides. Where it hears nothing it asks any producer of the group:
+The broker keeps the message back until the producer decides. If no decision arrives, it asks any producer of the group:
 `check` gets the message as it is stored, and its answer decides. Both functions may return an awaitable.
 """
 
@@ -50,7 +50,7 @@ from twisted_mq.remoting.errors import RemotingError
 
 
 class TransactionState(enum.Enum):
-    """What became of a local transaction; UNKNOWN has the broker ask later (Apache: LocalTransactionState)."""
+    """The outcome of a local transaction. After UNKNOWN the broker asks later (Apache: LocalTransactionState)."""
 
     COMMIT = MessageSysFlag.TRANSACTION_COMMIT_TYPE
     ROLLBACK = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
@@ -58,7 +58,7 @@ class TransactionState(enum.Enum):
 
     @property
     def java_name(self) -> str:
-        """The name of Apache's constant, which traces hold."""
+        """The name of Apache's constant, which traces use."""
         return "UNKNOW" if self is TransactionState.UNKNOWN else f"{self.name}_MESSAGE"
 
 
@@ -75,7 +75,7 @@ CHECK_EXAMPLE = "def check(message), which returns TransactionState.COMMIT or RO
 
 @attrs.frozen
 class TransactionResult:
-    """What the broker answered, what was decided, and the error of a local transaction that failed."""
+    """The broker's answer, the decision, and the error of a local transaction that failed."""
 
     sent: SendResult
     state: TransactionState
@@ -83,7 +83,7 @@ class TransactionResult:
 
 
 class TransactionProducer(Producer):
-    """A producer whose group decides about its messages. `check` is asked about those that nobody has decided."""
+    """A producer with local transactions. `check` is asked about messages that are still undecided."""
 
     log = Logger()
 
@@ -104,7 +104,7 @@ class TransactionProducer(Producer):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """As Producer, with the function that tells brokers what became of a message nobody has decided about."""
+        """As Producer, with the function that returns the state of an undecided message's transaction."""
         super().__init__(
             reactor, group, namesrv, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
@@ -115,10 +115,10 @@ class TransactionProducer(Producer):
     def send_in_transaction(
         self, message: SentT, execute: Execute[SentT], *, timeout_seconds: float | None = None
     ) -> defer.Deferred[TransactionResult]:
-        """Store the message at the broker, run `execute`, and tell the broker what it returned.
+        """Store the message at the broker, run `execute`, and send its return value to the broker as the decision.
 
-        Fails as `send` does, then nothing was executed. An error in `execute` is in the result: the broker asks later.
-        What waits for a delay level cannot be transactional: the level is left out, as in Apache.
+        Fails as `send` does; then nothing was executed. An error in `execute` is in the result: the broker asks later.
+        A message with a delay level cannot be transactional: the level is left out, as in Apache.
         """
         return self._calls.run(self._send_in_transaction(message, execute, timeout_seconds))
 
@@ -146,7 +146,7 @@ class TransactionProducer(Producer):
             return TransactionState.UNKNOWN, error
 
     async def _end(self, message: Message, sent: SendResult, state: TransactionState, error: Exception | None) -> None:
-        """One-way, as in Apache: where it does not arrive the broker asks."""
+        """Send the decision one-way, as in Apache: if it does not arrive, the broker asks."""
         placed = self.client.routes.placed(sent.queue)
         header = EndTransactionRequestHeader(
             topic=placed.topic,
@@ -173,7 +173,7 @@ class TransactionProducer(Producer):
     async def check_transaction(
         self, header: CheckTransactionStateRequestHeader, message: MessageExt
     ) -> RemotingCommand:
-        """What the broker is told that asked about a message."""
+        """Return the answer to a broker that asks about a message."""
         message = attrs.evolve(message, topic=without_namespace(self._namespace, message.topic))
         state, error = await self._decide(self._check, message)
         if self._traces is not None:
@@ -196,7 +196,7 @@ class TransactionProducer(Producer):
 
 
 def _checked(decision: object, function: Callable[..., object]) -> TransactionState:
-    """Raises ClientOptionIllegal for what is no decision, as None of a function without `return`."""
+    """Return the decision. Raises ClientOptionIllegal for any other value, such as None of a function without `return`."""
     if isinstance(decision, TransactionState):
         return decision
     name = getattr(function, "__qualname__", None) or repr(function)
