@@ -1,4 +1,4 @@
-"""Queues as a broker divides them among a group (clientRebalance=false): some are pulled, others are popped."""
+"""Queues that a broker assigns to a group's members (clientRebalance=false): some are pulled, others are popped."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.routing.errors import NoRoute
 
 STRATEGY = "AVG"
-"""What a broker divides by that pulls are set for; pops are divided by itself."""
+"""The strategy by which a broker divides queues that are pulled; it divides popped ones by its own."""
 
 
 @attrs.frozen
 class Assignment:
-    """The queues of one topic that are ours."""
+    """The queues of one topic that are assigned to this consumer."""
 
     pulled: frozenset[MessageQueue]
     popped: frozenset[MessageQueue] = frozenset()
-    """Of queue id -1 where all queues of a broker are popped."""
+    """Queues to pop. The queue id is -1 if all queues of a broker are popped."""
 
 
 @attrs.frozen
 class BrokerAssignment:
-    """Asks for one group."""
+    """Asks brokers for the assignments of one group."""
 
     client: MQClient
     group: str
 
     async def of(self, topic: str) -> Assignment | None:
-        """None where the broker says nothing: what we have stays. Raises NoRoute, RemotingError or BrokerError."""
+        """Return the assignment; None if the broker has none. Raises NoRoute, RemotingError or BrokerError."""
         await self.client.routes.find(topic)
         addresses = self.client.routes.addresses_of(topic)
         if not addresses:

@@ -1,4 +1,4 @@
-"""Calls of a listener that run side by side, and how they are begun and ended."""
+"""Runs listener calls side by side, and starts and ends them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CALLS_A_TURN = 64
 
 @attrs.frozen(eq=False, slots=False)
 class Work:
-    """What one listener call gets."""
+    """The messages of one listener call, with their queue."""
 
     messages: Sequence[MessageExt]
     process_queue: ProcessQueue
     queue: MessageQueue
     since: float
-    """Seconds of the clock: when it came."""
+    """Clock seconds at which the messages came."""
 
 
 class CallPump(abc.ABC):
@@ -51,7 +51,7 @@ class CallPump(abc.ABC):
 
     @abc.abstractmethod
     def _consume(self, work: Work) -> defer.Deferred[None] | None:
-        """Call the listener and settle what it answers; None where that is done."""
+        """Call the listener and settle its answer. Return None if that is done."""
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
         """Have these messages consumed, in calls of at most consume_message_batch_max_size."""
@@ -62,7 +62,7 @@ class CallPump(abc.ABC):
         self._pump()
 
     async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeStatus:
-        """What the listener answers to one message, which is settled by nobody; raises what the listener raises."""
+        """Return the listener's answer to one message, without settling the message. Raises what the listener raises."""
         return await self.calls.call([message], ConsumeContext(queue))
 
     async def stop(self, finish_seconds: float) -> None:
@@ -83,7 +83,7 @@ class CallPump(abc.ABC):
     # open calls
 
     def _pump(self) -> None:
-        """Begin as many calls as may be open; after some of them the reactor has its turn."""
+        """Begin as many calls as may be open. Give the reactor a turn after some of them."""
         if self._pumping:  # a call that ended at once made room: the loop below goes on
             return
         self._pumping = True
@@ -130,7 +130,7 @@ class CallPump(abc.ABC):
 
 
 def consumed_count(status: ConsumeStatus, context: ConsumeContext, count: int) -> int:
-    """How many of the messages of a call were consumed, from its first on."""
+    """Return how many messages of a call were consumed, counted from its first."""
     if status is not ConsumeStatus.CONSUME_SUCCESS:
         return 0
     return count if context.ack_index is None else min(context.ack_index + 1, count)

@@ -1,4 +1,4 @@
-"""What users hang before and behind every call of a consumer's listener (Apache: ConsumeMessageHook)."""
+"""Hooks of users before and after every listener call of a consumer (Apache: ConsumeMessageHook)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twisted_mq.protocol.messages.message import MessageExt
 
 
 class CallOutcome(enum.IntEnum):
-    """How a call ended, as traces have it (Apache: ConsumeReturnType)."""
+    """The outcome of a call, as traces report it (Apache: ConsumeReturnType)."""
 
     SUCCESS = 0
     TIME_OUT = 1
@@ -25,28 +25,28 @@ class CallOutcome(enum.IntEnum):
 
 @attrs.define(eq=False)
 class ConsumeCall:
-    """One call: what the listener gets, and once it has answered how that went."""
+    """A listener call: its messages and, once it has ended, its outcome."""
 
     group: str
     queue: MessageQueue
     messages: Sequence[MessageExt]
     outcome: CallOutcome = CallOutcome.EXCEPTION
-    """Also of a call that the consumer's stop cut off."""
+    """EXCEPTION also for a call that the consumer's stop cancelled."""
     carried: dict[str, Any] = attrs.Factory(dict)
-    """From a hook's `before` to its `after`, whatever it likes."""
+    """Any values that a hook passes from its `before` to its `after`."""
 
 
 class ConsumeHook(Protocol):
-    """Both are called on the reactor's thread and must not block. What they raise is logged; the call goes on.
+    """A hook. Its methods are called on the reactor's thread and must not block. Their errors are logged; the call continues.
 
     The listener runs in the contextvars that `before` set.
     """
 
     def before(self, call: ConsumeCall) -> None:
-        """The listener is called next."""
+        """Handle a call that is about to begin."""
 
     def after(self, call: ConsumeCall) -> None:
-        """It has answered, with `outcome`."""
+        """Handle a call that has ended, with `outcome`."""
 
 
 class ConsumeHooks:
@@ -58,7 +58,7 @@ class ConsumeHooks:
         self._hooks = tuple(hooks)
 
     def before(self, call: ConsumeCall) -> None:
-        """Tell the hooks of a call."""
+        """Call the hooks before a listener call."""
         for hook in self._hooks:
             try:
                 hook.before(call)
@@ -66,7 +66,7 @@ class ConsumeHooks:
                 self.log.failure("consume hook failed before the call: {hook!r} group={g}", hook=hook, g=call.group)
 
     def after(self, call: ConsumeCall) -> None:
-        """Tell the hooks how it ended."""
+        """Call the hooks after a listener call."""
         for hook in self._hooks:
             try:
                 hook.after(call)

@@ -1,7 +1,7 @@
-"""Calls the listener and settles what it answered (Apache: ConsumeMessageConcurrentlyService).
+"""Calls the listener and settles its answers (Apache: ConsumeMessageConcurrentlyService).
 
-A message that was not consumed goes back to the broker, which delivers it later; where it cannot go back it is handed
-to the listener again after 5 s. Results of a dropped queue change nothing.
+A message that was not consumed goes back to the broker, which delivers it later. If it cannot go back, the listener gets
+it again after 5 s. Results of a dropped queue change nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 RETRY_HERE_SECONDS = 5.0
-"""When messages that could not go back are tried again."""
+"""The pause before messages that could not go back are tried again."""
 
 SendBack = Callable[[MessageExt, MessageQueue, int], Awaitable[None]]
 """(message, its queue, delay level): have the broker deliver it later."""
@@ -86,7 +86,7 @@ class ConsumeService(CallPump):
             self._offsets.update(work.queue, offset, increase_only=True)
 
     async def _give_back(self, failed: Iterable[MessageExt], context: ConsumeContext, work: Work) -> list[MessageExt]:
-        """Send failed messages back; return those that could not go, with one try more counted."""
+        """Send failed messages back. Return those that could not be sent, with one more try counted."""
         stuck = []
         for message in failed:
             if self._options.message_model is MessageModel.BROADCASTING:

@@ -1,6 +1,6 @@
-"""What all consumers share: membership of a group, subscriptions, the queues that are theirs and their offsets.
+"""The base of all consumers: membership of a group, subscriptions, assigned queues and their offsets.
 
-How messages come to the user is the subclasses' part: push_consumer.py calls a listener, lite_pull_consumer.py is asked.
+Subclasses deliver the messages: push_consumer.py calls a listener, lite_pull_consumer.py is polled.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ BROADCAST_INSTANCE = "DEFAULT"
 
 
 class Consumer(abc.ABC):
-    """One member of a consumer group. Give it the name servers' addresses, or an MQClient to share."""
+    """A member of a consumer group. Give it the name servers' addresses, or an MQClient to share."""
 
     log = Logger()
 
     consume_type = "CONSUME_PASSIVELY"
-    """What heartbeats say of how messages are taken."""
+    """The consume type in heartbeats."""
     lite = False
-    """Whether pulls carry their subscription with them (361) instead of naming the one of the heartbeats (11)."""
+    """Pulls carry their subscription (361) instead of naming the one of the heartbeats (11)."""
     orderly = False
 
     consume_service: Consumes
@@ -86,11 +86,11 @@ class Consumer(abc.ABC):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Raises ClientOptionIllegal for an argument that cannot work; nothing is connected before `start`.
+        """Raises ClientOptionIllegal for an invalid argument; nothing is connected before `start`.
 
-        `topics` are subscribed to: {"Orders": "paid || sent"}, or ["Orders"] for all messages. With a `namespace` the
-        brokers' names of the group and of all topics begin with it; queues have these names, messages the topics
-        without it. From `instance_name` on the arguments are those of an MQClient of its own.
+        `topics` are subscribed to: {"Orders": "paid || sent"}, or ["Orders"] for all messages. With a `namespace`, the brokers'
+        names of the group and of all topics begin with it; queues have these names, messages have the topics without it.
+        The arguments from `instance_name` on are those of an MQClient of its own.
         """
         check_reactor_argument(reactor)
         check_class(options, ConsumerOptions, "options")
@@ -126,9 +126,9 @@ class Consumer(abc.ABC):
     # what users call
 
     def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
-        """Consume a topic: all of it, or tags as "A || B", or by another expression type the brokers know.
+        """Consume a topic: all of it, or tags as "A || B", or by another expression type that the brokers support.
 
-        All members of a group must subscribe to the same. Raises ClientOptionIllegal or SubscriptionError.
+        All members of a group must have the same subscriptions. Raises ClientOptionIllegal or SubscriptionError.
         """
         topic = with_namespace(self.namespace, topic)
         check_topic(topic)
@@ -138,41 +138,41 @@ class Consumer(abc.ABC):
         self._rebalance_now()
 
     def unsubscribe(self, topic: str) -> None:
-        """Consume a topic no longer; its queues go to others of the group soon."""
+        """Stop consuming a topic; other members of the group soon get its queues."""
         self.subscriptions.pop(with_namespace(self.namespace, topic), None)
         self._rebalance_now()
 
     def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
-        """Join the group. Fires when the brokers known so far have been told; pulling begins a moment later.
+        """Join the group. Fires when the known brokers have had a heartbeat; pulling begins a moment later.
 
-        With `require` of "cluster" it fails with NameServerUnreachable or BrokersUnreachable where none answers, and with
-        SubscriptionConflict where running members of the group subscribe to something else; with "topics" also with
-        TopicNotFound for a topic subscribed to.
+        With `require` of "cluster" it fails with NameServerUnreachable or BrokersUnreachable if no server answers, and with
+        SubscriptionConflict if running members of the group have other subscriptions. With "topics" it also fails with
+        TopicNotFound if a topic subscribed to does not exist.
         """
         return defer.Deferred.fromCoroutine(self._start(require))
 
     def stop(self, finish_seconds: float = 5.0) -> defer.Deferred[None]:
-        """Let open listener calls finish for that long, commit, and leave the group. Harmless twice."""
+        """Let open listener calls finish for that long, commit, and leave the group. Stopping twice is harmless."""
         return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
 
     def pause(self, *queues: MessageQueue) -> None:
-        """Pull no more of these queues, without any of all, until `resume`; what was pulled is consumed."""
+        """Stop pulling these queues, or all if none are given, until `resume`. Pulled messages are still consumed."""
         self._all_paused |= not queues
         self._paused.update(queues)
 
     def resume(self, *queues: MessageQueue) -> None:
-        """Pull again, without any queue from all."""
+        """Resume pulling these queues, or all if none are given."""
         self._all_paused &= bool(queues)
         self._paused = self._paused - set(queues) if queues else set()
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether nothing is pulled of it for now."""
+        """Return whether pulling the queue is paused."""
         return self._all_paused or queue in self._paused
 
     def listen_to_queues(self, listener: QueuesChanged | None) -> None:
-        """Have (topic, all its queues, those that are ours now) told whenever ours change (Apache: MessageQueueListener).
+        """Call a listener with (topic, all its queues, the assigned ones) whenever the assignment changes.
 
-        It is called on the reactor's thread and must not block; what it raises is logged.
+        Apache: MessageQueueListener. It is called on the reactor's thread and must not block; its errors are logged.
         """
         self._queues_listener = listener
 
@@ -185,27 +185,27 @@ class Consumer(abc.ABC):
 
     @property
     def queues(self) -> list[MessageQueue]:
-        """The queues that are ours now."""
+        """The queues that are assigned to this consumer now."""
         return sorted(self._rebalance.pulls) if self._state != "CREATED" else []
 
     def lag(self) -> dict[MessageQueue, int]:
-        """Messages that wait to be consumed, by queue of ours, as its last pull had it; without one it is left out."""
+        """Return how many messages wait in each assigned queue, as of its last pull; leave out queues without a pull."""
         pulls = self._rebalance.pulls if self._state != "CREATED" else {}
         return {queue: pull.lag for queue, pull in pulls.items() if pull.lag is not None}
 
     def consumes(self, queue: MessageQueue) -> bool:
-        """Whether a queue is ours now."""
+        """Return whether a queue is assigned to this consumer now."""
         return self._state != "CREATED" and queue in self._rebalance.pulls
 
     # life cycle
 
     def _check_ready(self) -> None:
-        """Raises ClientStateError where something is missing for a start."""
+        """Raise ClientStateError if something is missing for a start."""
         if not self.subscriptions:
             raise ClientStateError(f"consumer {self.group} has no subscription; call subscribe() before start()")
 
     def _running(self) -> None:
-        """The group is joined, queues come a moment later."""
+        """Run after the group is joined; queues come a moment later."""
         self._timer.now()
 
     async def _start(self, require: Require | None) -> None:
@@ -228,7 +228,7 @@ class Consumer(abc.ABC):
         self._running()
 
     def _assemble(self) -> None:
-        """Make the parts that know the subscriptions."""
+        """Make the parts that depend on the subscriptions."""
         self._started_ms = self.client.now_ms()
         self.offsets = self._offset_store()
         self._rebalance = self._assemble_rebalance()
@@ -236,7 +236,7 @@ class Consumer(abc.ABC):
 
     @abc.abstractmethod
     def _assemble_rebalance(self) -> Rebalance:
-        """Make `consume_service`, and what shares out the queues; the offset store is there by then."""
+        """Make `consume_service` and the rebalancing; the offset store exists by then."""
 
     def _make_pull(self, queue: MessageQueue, next_offset: int) -> QueuePull:
         return QueuePull(self, queue, next_offset)
@@ -272,18 +272,18 @@ class Consumer(abc.ABC):
     # owner of pulls
 
     def flow_limits(self, topic: str) -> FlowLimits:
-        """How far pulling a queue of the topic may run ahead."""
+        """Return how far pulling a queue of the topic may run ahead."""
         limits = self.options.flow_limits
         if limits.max_count_of_topic is None and limits.max_size_bytes_of_topic is None:
             return limits
         return limits.share(sum(queue.topic == topic for queue in self._rebalance.pulls))
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
-        """Called by a pull: nothing is held of the queue, and nothing before that offset was selected."""
+        """Handle a pull's notice: the queue holds no message, and none before that offset was selected."""
         self.offsets.update(queue, next_offset, increase_only=True)
 
     def offset_illegal(self, queue: MessageQueue, next_offset: int) -> None:
-        """Called by a pull: go on from the offset the broker named."""
+        """Handle a pull's notice: continue from the offset that the broker named."""
         corrected = defer.Deferred.fromCoroutine(self._rebalance.give_up(queue, next_offset))
         corrected.addCallbacks(lambda _: self._timer.now(), self._report)
 

@@ -1,4 +1,4 @@
-"""Messages handed out one by one to whoever asks, each open until it is acknowledged or refused: a listener turned round.
+"""Hands out messages one by one on request, each open until it is acknowledged or refused: a listener turned inside out.
 
     deliveries = Deliveries(clock, "g", CONCURRENTLY, limit=20, timeout_seconds=900)
     consumer.listen(deliveries.listener)
@@ -6,12 +6,12 @@
     delivery = deliveries.take(taker)          # None: wait for deliveries.wait() first
     delivery.acknowledge()
 
-A listener's call stays open until its message is settled, so that offsets, retries, dead letters, locks and flow control are
-those of a listener that takes its time. Taking is one step without a wait in it: who is cancelled while waiting has taken
-nothing.
+A listener's call stays open until its message is settled. So offsets, retries, dead letters, locks and flow control are
+those of a listener that takes its time. Taking is one step without a wait in it: a caller that is cancelled while waiting
+has taken nothing.
 
-Taking and settling may be done in any thread: they decide at once who has a message and how it ends, and leave to the reactor's
-thread what follows from that.
+Taking and settling may be done in any thread. They decide at once which caller has a message and how it ends, and leave
+the consequences to the reactor's thread.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ Options = TypeVar("Options", bound=attrs.AttrsInstance)
 
 
 def one_by_one(options: Options) -> Options:
-    """Those of a consumer whose messages are handed out: a message a call, which is open for as long as whoever has it wants."""
-    # mypy knows the fields of one class alone; there are two, in folders that do not import each other
+    """Return the options with one message a call, which stays open for as long as its taker wants."""
+    # mypy needs one class, but there are two, in folders that do not import each other
     return attrs.evolve(options, consume_message_batch_max_size=1, consume_timeout_seconds=math.inf)  # type: ignore[misc]
 
 
 @attrs.frozen
 class Answers(Generic[Status]):
-    """What a listener answers for a message that is done, and for one that shall come again."""
+    """A listener's answers for a message that is done, and for one that is to come again."""
 
     done: Status
     again: Status
     cancels: bool = True
-    """Whether a call of a consumer that stops is cancelled; else it is answered with `again`."""
+    """Cancel the open call of a consumer that stops; if False, answer it with `again`."""
 
 
 CONCURRENTLY = Answers(ConsumeStatus.CONSUME_SUCCESS, ConsumeStatus.RECONSUME_LATER)
 ORDERLY = Answers(ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT)
 ORDERED = attrs.evolve(ORDERLY, cancels=False)
-"""Of an OrderedConsumer: it lets its open calls end, and consumes nothing after them."""
+"""The answers of an OrderedConsumer, which lets its open calls end and consumes nothing after them."""
 
 
 class Act(Protocol):
-    """Has the reactor's thread call a function: at once for who is on it."""
+    """Calls a function on the reactor's thread, at once if the caller is on that thread."""
 
     def __call__(self, function: Callable[..., object], *arguments: object) -> None: ...
 
@@ -77,20 +77,20 @@ def _at_once(function: Callable[..., object], *arguments: object) -> None:
 
 
 class Owner(Protocol):
-    """Of deliveries; the lock is held while it is decided how one of them ends."""
+    """The owner of deliveries. Its lock is held while the end of a delivery is decided."""
 
     lock: threading.Lock
 
     def ended(self, delivery: Delivery[Any]) -> None:
-        """It has ended. Called on the reactor's thread."""
+        """Handle a delivery that has ended. Called on the reactor's thread."""
 
 
 class DeliveryEnded(ClientStateError):
-    """A message can't be settled any more: it was settled already, or taken back."""
+    """Raised when a message can't be settled any more: it was settled already, or taken back."""
 
 
 class Delivery(Generic[Status]):
-    """One message, open until it is settled: once, by whoever is first."""
+    """A message that is open until it is settled. The first settlement counts."""
 
     __slots__ = ("_answer", "_answers", "_owner", "_status", "context", "due", "ended", "message", "taker")
 
@@ -105,9 +105,9 @@ class Delivery(Generic[Status]):
         self.context = context
         self.taker: object = None
         self.due = math.inf
-        """When it comes again, unless it is settled."""
+        """When it comes again unless it is settled."""
         self.ended: str | None = None
-        """What ended it, in words; None while it is open."""
+        """The reason for its end, in words; None while it is open."""
         self._answers = answers
         self._owner = owner
         self._status: Status | None = None
@@ -115,17 +115,17 @@ class Delivery(Generic[Status]):
 
     @property
     def answer(self) -> defer.Deferred[Status]:
-        """What the listener's call waits for."""
+        """The Deferred that the listener's call waits for."""
         return self._answer
 
     def acknowledge(self, act: Act = _at_once) -> None:
-        """The message is done. Raises DeliveryEnded."""
+        """Mark the message as done. Raises DeliveryEnded."""
         self._settle("it was acknowledged", self._answers.done, act)
 
     def refuse(self, delay_level: int | None = None, suspend_seconds: float | None = None, act: Act = _at_once) -> None:
-        """It shall come again: after a delay level's time or, consumed in order, when the queue has rested so long.
+        """Have the message come again: after a delay level's time or, consumed in order, after that pause of the queue.
 
-        Raises DeliveryEnded, or ClientOptionIllegal for the argument that is the other kind's.
+        Raises DeliveryEnded, or ClientOptionIllegal for the argument that belongs to the other kind.
         """
         self.check_open()
         context = self.context
@@ -144,24 +144,24 @@ class Delivery(Generic[Status]):
         self._settle("it was sent back", self._answers.again, act)
 
     def expire(self) -> None:
-        """Nobody settled it in time: it comes again. One that is settled is left alone."""
+        """End a delivery that was not settled in time: it comes again. Leave a settled one alone."""
         if self._claim("its consume timeout is over"):
             self._fire(Failure(defer.TimeoutError("neither acknowledged nor sent back in time")))
 
     def give_up(self) -> None:
-        """The consumer stops and nobody will settle it: it stays where it is, not consumed."""
+        """End a delivery of a consumer that stops: the message stays in the queue, not consumed."""
         if self._answers.cancels:
             self._answer.cancel()
         elif self.ended is None:
             self.refuse(suspend_seconds=0.0)
 
     def pass_over(self) -> None:
-        """Its queue went to another consumer, which gets it: what is answered here counts for nothing."""
+        """End a delivery whose queue went to another consumer, which gets the message: the answer here does not count."""
         if self._claim("its queue went to another consumer"):
             self._fire(self._answers.again)
 
     def check_open(self) -> None:
-        """Raises DeliveryEnded where it is settled."""
+        """Raise DeliveryEnded if it is settled."""
         if self.ended is not None:
             raise DeliveryEnded(
                 f"message {message_ids([self.message])} is settled already: {self.ended}"
@@ -174,7 +174,7 @@ class Delivery(Generic[Status]):
         act(self._fire, status)
 
     def _claim(self, how: str, status: Status | None = None) -> bool:
-        """Whether it ends this way: whoever is first says how."""
+        """End it this way, if it is still open. Return whether it was."""
         with self._owner.lock:
             if self.ended is not None:
                 return False
@@ -184,18 +184,18 @@ class Delivery(Generic[Status]):
     def _fire(self, result: Status | Failure) -> None:
         """Answer the listener's call."""
         self._owner.ended(self)
-        if not self._answer.called:  # else it was cancelled meanwhile, see below
+        if not self._answer.called:  # else it was cancelled, see below
             self._answer.callback(result)
 
     def _cancelled(self, answer: defer.Deferred[Status]) -> None:
         if self._claim("the consumer stopped"):
             self._owner.ended(self)
-        elif self._status is not None:  # settled in another thread: what that said counts
+        elif self._status is not None:  # settled in another thread: that settlement counts
             self._fire(self._status)
 
 
 class Deliveries(Generic[Context, Status]):
-    """Of one consumer: `limit` is how many of its messages may be open at a time, as its options have it."""
+    """The deliveries of one consumer. `limit` is how many of its messages may be open at a time, from its options."""
 
     log = Logger()
 
@@ -209,7 +209,7 @@ class Deliveries(Generic[Context, Status]):
         timeout_seconds: float,
         is_ours: Callable[[MessageQueue], bool] = lambda queue: True,
     ) -> None:
-        """The time runs from the moment at which a message is taken. `is_ours`: whether a queue still is consumed here."""
+        """The timeout counts from when a message is taken. `is_ours` tells whether a queue is still consumed here."""
         self._clock = clock
         self._group = group
         self._answers = answers
@@ -226,7 +226,7 @@ class Deliveries(Generic[Context, Status]):
         self.closed = False
 
     def listener(self, messages: list[MessageExt], context: Context) -> defer.Deferred[Status]:
-        """For `listen` or `listen_orderly` of a consumer whose calls have one message and no timeout of their own."""
+        """Answer calls of one message without a timeout. Give this to `listen` or `listen_orderly` of a consumer."""
         (message,) = messages
         delivery = Delivery(message, context, self._answers, self)
         if self.closed:
@@ -237,7 +237,7 @@ class Deliveries(Generic[Context, Status]):
         return delivery.answer
 
     def take(self, taker: object, act: Act = _at_once) -> Delivery[Status] | None:
-        """The next message, to be settled by `taker`; None where none is there, or all is over."""
+        """Return the next message, to be settled by `taker`; None if no message is there, or after `close`."""
         while True:
             try:
                 delivery = self._waiting.popleft()
@@ -251,7 +251,7 @@ class Deliveries(Generic[Context, Status]):
             delivery.taker = taker
             delivery.due = self._clock.seconds() + self._timeout_seconds
             self._taken[delivery] = None
-            if delivery.ended is not None:  # meanwhile, in another thread
+            if delivery.ended is not None:  # closed or taken in another thread
                 act(self.ended, delivery)
                 continue
             if self._timer is None:
@@ -259,7 +259,7 @@ class Deliveries(Generic[Context, Status]):
             return delivery
 
     def wait(self) -> defer.Deferred[None]:
-        """Fires when there may be something to take, or all is over. Who then takes nothing calls `wake`."""
+        """Wait until there may be a message to take, or until `close`. A caller that then takes nothing calls `wake`."""
         waiting: defer.Deferred[None] = defer.Deferred()
         if self.closed or self._waiting:
             waiting.callback(None)
@@ -274,7 +274,7 @@ class Deliveries(Generic[Context, Status]):
         return waiting
 
     def wake(self) -> None:
-        """Let the one who waits for the longest time look."""
+        """Wake the caller that has waited longest."""
         while self._takers:
             taker = self._takers.popleft()
             if not taker.called:
@@ -282,7 +282,7 @@ class Deliveries(Generic[Context, Status]):
                 return
 
     def close(self) -> None:
-        """Hand out nothing any more; messages that nobody took are given up. Harmless twice."""
+        """Hand out nothing any more; give up messages that were not taken. Closing twice is harmless."""
         self.closed = True
         waiting, self._waiting = self._waiting, collections.deque()
         for delivery in waiting:
@@ -292,11 +292,11 @@ class Deliveries(Generic[Context, Status]):
         self._stop_timer()
 
     def taken(self) -> list[Delivery[Status]]:
-        """Those that were taken and are open."""
+        """Return the deliveries that were taken and are open."""
         return [delivery for delivery in list(self._taken) if delivery.ended is None]
 
     def ended(self, delivery: Delivery[Any]) -> None:
-        """One of them has ended: on the reactor's thread."""
+        """Handle a delivery that has ended. Called on the reactor's thread."""
         self._taken.pop(delivery, None)
         if self.closed:
             self._stop_timer()
@@ -312,7 +312,7 @@ class Deliveries(Generic[Context, Status]):
             self._timer = None
 
     def _timed_out(self) -> None:
-        """What was taken first is due first, as all have the same time."""
+        """Expire deliveries in the order they were taken, as all have the same timeout."""
         now = max(self._clock.seconds(), self._timer_due)
         self._timer = None
         late = []

@@ -1,7 +1,7 @@
-"""Calls to a user's listener: the messages as it sees them, and what its answer means.
+"""Calls a user's listener: prepares its messages and interprets its answer.
 
-Shared by the concurrent and the orderly way to consume. The listener may answer at once or later; whatever it raises,
-and an answer that means nothing, count as a refusal and are logged.
+Shared by concurrent and orderly consumption. The listener may answer at once or later. An error that it raises, or an
+invalid answer, counts as a refusal and is logged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 
 @attrs.define(eq=False)
 class ListenerCalls(Generic[Context, Status]):
-    """`refusal` is the answer that stands for failed calls; its class is that of all answers."""
+    """Calls of one listener. `refusal` is the answer for failed calls; its class is that of all answers."""
 
     log = Logger()
 
@@ -49,17 +49,17 @@ class ListenerCalls(Generic[Context, Status]):
     refusal: Status
     traces: TraceDispatcher | None = None
     namespace: str = ""
-    """Taken off the topics of messages."""
+    """The namespace that is removed from messages' topics."""
     hooks: ConsumeHooks | None = None
     metrics: ConsumerMetrics = attrs.Factory(ConsumerMetrics)
     threads: ListenerThreads | None = None
-    """Where the listener is called; None for the reactor's thread."""
+    """The threads that call the listener; None for the reactor's thread."""
     stopped: bool = False
     rates: ConsumeRates = attrs.Factory(ConsumeRates)
     seconds_of_day: Callable[[], float] = attrs.Factory(lambda calls: time_of_day(calls.clock), takes_self=True)
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
-        """Messages as the listener sees them: those of the retry topic under the topic they were sent to."""
+        """Return messages as the listener sees them: those of the retry topic have their original topic."""
         now_ms = str(int(self.seconds_of_day() * 1000))
         return [self._delivered(message, now_ms) for message in messages]
 
@@ -79,7 +79,7 @@ class ListenerCalls(Generic[Context, Status]):
         return f"{getattr(self.listener, '__module__', '')}.{named}"
 
     def begin(self, messages: list[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
-        """The listener's answer, or a Deferred of it that fails past the consume timeout. Raises what it raises."""
+        """Return the listener's answer, or a Deferred of it that fails after the consume timeout. Raises what it raises."""
         waiting: defer.Deferred[Status]
         if self.threads is not None:
             run = contextvars.copy_context().run
@@ -88,7 +88,7 @@ class ListenerCalls(Generic[Context, Status]):
             waiting = answered.addCallback(self._from_thread)
         else:
             answer = self.listener(messages, context)
-            # first, as the other questions take long where the answer is no
+            # first, as the other checks are slow when they fail
             if isinstance(answer, type(self.refusal)):
                 return answer
             if isinstance(answer, defer.Deferred):
@@ -107,24 +107,24 @@ class ListenerCalls(Generic[Context, Status]):
         return defer.Deferred.fromCoroutine(_awaited(answer))
 
     async def call(self, messages: list[MessageExt], context: Context) -> Status:
-        """The listener's answer; raises what it raises, and TimeoutError past the consume timeout."""
+        """Return the listener's answer. Raises what it raises, and TimeoutError after the consume timeout."""
         result = self.begin(messages, context)
         return await result if isinstance(result, defer.Deferred) else result
 
     async def close(self, finish_seconds: float) -> None:
-        """No call is open any more, or is waited for: end its threads, let the traces leave."""
+        """End the threads and send the traces. No call is open or awaited any more."""
         if self.threads is not None:
             self.threads.stop()
         if self.traces is not None:
             await self.traces.stop(finish_seconds)
 
     async def status(self, messages: Sequence[MessageExt], context: Context) -> Status:
-        """As `answer`, awaited."""
+        """Await `answer`."""
         answer = self.answer(messages, context)
         return await answer if isinstance(answer, defer.Deferred) else answer
 
     def answer(self, messages: Sequence[MessageExt], context: Context) -> Status | defer.Deferred[Status]:
-        """The listener's answer, or the refusal in its place, now or later. Fails with CancelledError only once `stopped`."""
+        """Return the listener's answer, or the refusal if it failed. Fails with CancelledError only if `stopped`."""
         count = len(messages)
         self.metrics.in_flight += count
         topic, began = context.queue.topic, self.clock.seconds()
@@ -157,7 +157,7 @@ class ListenerCalls(Generic[Context, Status]):
         return outcome[0]
 
     async def _watched(self, messages: Sequence[MessageExt], context: Context) -> tuple[Status, CallOutcome]:
-        """The call, with what is told to traces and hooks."""
+        """Call the listener with its traces and hooks."""
         begun = [] if self.traces is None else self.traces.call_began(messages)
         call = ConsumeCall(self.group, context.queue, messages)
         if self.hooks is not None:
@@ -199,7 +199,7 @@ class ListenerCalls(Generic[Context, Status]):
         return self.refusal, CallOutcome.RETURNNULL
 
     def _failed(self, reason: failure.Failure, messages: Sequence[MessageExt], context: Context) -> CallOutcome:
-        """Say how the listener failed. Raises CancelledError where this was stopped."""
+        """Log how the listener failed. Raises CancelledError if this was stopped."""
         if reason.check(defer.CancelledError):
             if self.stopped:
                 reason.raiseException()
@@ -218,5 +218,5 @@ async def _awaited(answer: Awaitable[Answer]) -> Answer:
 
 
 def message_ids(messages: Sequence[MessageExt]) -> str:
-    """The messages' ids, for logs."""
+    """Return the messages' ids, for logs."""
     return ", ".join(message.unique_key or message.msg_id for message in messages)

@@ -1,4 +1,4 @@
-"""Threads for a listener that blocks: the reactor goes on meanwhile."""
+"""Threads for a listener that blocks, so that the reactor keeps running."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ListenerThreads:
     def call(
         self, function: Callable[Arguments, Answer], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> defer.Deferred[Answer]:
-        """What the function returns or raises, in a thread; a reactor without threads (a Clock) runs it at once."""
+        """Return what the function returns or raises in a thread. A reactor without threads (a Clock) runs it at once."""
         if self._threaded is None:
             return defer.execute(function, *arguments, **named)
         if self._pool is None:
@@ -38,7 +38,7 @@ class ListenerThreads:
         return done
 
     def stop(self) -> None:
-        """End the threads that are idle, and the others when their call returns. What has not begun never does."""
+        """End idle threads now, and the others when their call returns. Calls that have not begun never do."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.stop()
@@ -47,9 +47,9 @@ class ListenerThreads:
 class _Pool:
     """Threads that take calls as long as there are any.
 
-    While calls wait, one more thread is woken, or started, and the next one when that has taken a call: quick calls stay in
-    few threads, which spares the switches between them, and calls that block have as many as they need. What came of the
-    calls is told together where it comes together.
+    While calls wait, a thread is woken or started, and the next one when that has taken a call. So quick calls stay in few
+    threads, which saves switches between them, and calls that block have as many threads as they need. Results that come
+    together are passed to the reactor together.
     """
 
     def __init__(self, call_from_thread: Callable[[Callable[[], object]], None], count: int, name: str) -> None:
@@ -63,7 +63,7 @@ class _Pool:
         """An item for each idle thread that is woken."""
         self._started = self._idle = 0
         self._one_comes = False
-        """Whether a thread was woken or started that has not looked for calls yet."""
+        """A thread was woken or started that has not looked for calls yet."""
         self._stopped = False
 
     def run(self, done: defer.Deferred[Any], call: Callable[[], object]) -> None:
@@ -88,7 +88,7 @@ class _Pool:
             elif self._started < self._count:
                 self._started += 1
                 self._one_comes = True
-                # a daemon does not keep the process alive: a listener that hangs shall not hang its end
+                # daemon: a listener that hangs must not keep the process alive
                 threading.Thread(target=self._work, name=f"{self._name} {self._started}", daemon=True).start()
 
     def _work(self) -> None:
@@ -119,12 +119,12 @@ class _Pool:
         with self._lock:
             first = not self._told
             self._told.append((done, result))
-            self._one_comes = True  # this one, which looks next
+            self._one_comes = True  # this thread, which looks next
         if first:
             self._call_from_thread(self._settle)
 
     def _settle(self) -> None:
-        """On the reactor's thread."""
+        """Fire the results. Runs on the reactor's thread."""
         with self._lock:
             told, self._told = self._told, []
         for done, result in told:

@@ -1,4 +1,4 @@
-"""Consumes by asking: messages are pulled ahead and handed out by `poll` (Apache: DefaultLitePullConsumer).
+"""Consumes by polling: messages are pulled ahead and handed out by `poll` (Apache: DefaultLitePullConsumer).
 
     consumer = LitePullConsumer(reactor, group="g", namesrv="127.0.0.1:9876")
     consumer.subscribe("T", "A || B")
@@ -7,9 +7,9 @@
         ...
     await consumer.stop()
 
-Queues are shared in the group as a push consumer's are; `assign` takes given queues instead, whoever else has them. What
-a poll returned counts as consumed when the next one begins, or at `stop`; with `auto_commit=False` only at `commit`.
-Nothing is retried by the broker: a message that must come again is found by `seek`.
+Queues are shared in the group as a push consumer's are; `assign` takes given queues instead, whatever other members have.
+Polled messages count as consumed when the next poll begins, or at `stop`; with `auto_commit=False` only at `commit`.
+The broker retries nothing: to get a message again, `seek` its offset.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from twisted_mq.remoting.client import Connect
 
 
 class LitePullConsumer(Consumer):
-    """A consumer that is asked for messages."""
+    """A consumer that is polled for messages."""
 
     consume_type = "CONSUME_ACTIVELY"
     lite = True
@@ -65,7 +65,7 @@ class LitePullConsumer(Consumer):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """As Consumer; without `auto_commit` only `commit` makes polled messages count as consumed."""
+        """As Consumer; without `auto_commit`, only `commit` makes polled messages count as consumed."""
         self._assigned: set[MessageQueue] | None = None
         super().__init__(
             reactor, group, namesrv, topics=topics, client=client, options=options, client_options=client_options,
@@ -77,9 +77,9 @@ class LitePullConsumer(Consumer):
     # queues
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Consume these queues, all of their messages; what else was subscribed or assigned is given up.
+        """Consume these queues, all of their messages, instead of earlier subscriptions or assignments.
 
-        It takes effect at once; a consumer either subscribes or assigns. Raises ClientStateError.
+        It takes effect at once. A consumer either subscribes or assigns. Raises ClientStateError.
         """
         if self.subscriptions and self._assigned is None:
             raise ClientStateError(f"consumer {self.group} subscribes to topics; it cannot assign queues as well")
@@ -98,7 +98,7 @@ class LitePullConsumer(Consumer):
         super().subscribe(topic, expression, expression_type)
 
     def fetch_queues(self, topic: str) -> defer.Deferred[list[MessageQueue]]:
-        """All readable queues of a topic, to assign some of them. Fails with NoRoute."""
+        """Return all readable queues of a topic, to assign some of them. Fails with NoRoute."""
         return defer.Deferred.fromCoroutine(self._fetch_queues(topic))
 
     async def _fetch_queues(self, topic: str) -> list[MessageQueue]:
@@ -115,15 +115,16 @@ class LitePullConsumer(Consumer):
     # messages
 
     def poll(self, timeout_seconds: float = 5.0, max_messages: int | None = None) -> defer.Deferred[list[MessageExt]]:
-        """The next messages of one queue, at most `max_messages` or pull_batch_size; none where none came in time, or
-        after `stop`.
+        """Return the next messages of one queue, at most `max_messages` or pull_batch_size.
+
+        The list is empty if none came in time, or after `stop`.
         """
         return defer.Deferred.fromCoroutine(self._poll(timeout_seconds, max_messages))
 
     def getmany(
         self, timeout_seconds: float = 5.0, max_messages: int = 500
     ) -> defer.Deferred[dict[MessageQueue, list[MessageExt]]]:
-        """The next messages of all queues, by queue; waits for the first one. Empty where none came in time.
+        """Return the next messages of all queues, by queue; wait for the first one. Empty if none came in time.
 
         They count as consumed as those of `poll` do.
         """
@@ -137,7 +138,7 @@ class LitePullConsumer(Consumer):
         return found
 
     def take_many(self, most: int) -> dict[MessageQueue, list[MessageExt]]:
-        """As a `getmany` that does not wait. Raises ClientOptionIllegal, and ClientStateError where this does not run."""
+        """Do as `getmany`, without waiting. Raises ClientOptionIllegal, or ClientStateError if the consumer does not run."""
         check_most(most)
         self._check_runs()
         self._note_asked()
@@ -160,12 +161,12 @@ class LitePullConsumer(Consumer):
         return messages
 
     def wait(self, timeout_seconds: float) -> defer.Deferred[None]:
-        """Fires when there may be something to take, when that time is over, or at `stop`."""
+        """Wait until there may be something to take, until that time is over, or until `stop`."""
         waiting = self.consume_service.wait()
         return waiting.addTimeout(timeout_seconds, self._clock, onTimeoutCancel=lambda *_: None)
 
     def take(self, max_messages: int | None = None) -> list[MessageExt]:
-        """As a poll that does not wait. Raises ClientStateError where the consumer does not run."""
+        """Do as `poll`, without waiting. Raises ClientStateError if the consumer does not run."""
         self._check_runs()
         self._note_asked()
         return self._take(max_messages)
@@ -175,7 +176,7 @@ class LitePullConsumer(Consumer):
             raise ClientStateError(f"consumer {self.group} is not running; start() comes first")
 
     def _note_asked(self) -> None:
-        """More is asked for: what was polled is consumed."""
+        """Count the polled messages as consumed, as more are asked for."""
         if self.auto_commit:
             self._note_polled()
 
@@ -192,7 +193,7 @@ class LitePullConsumer(Consumer):
         self._polled[queue] = process_queue, process_queue.remove(messages)
 
     def named(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
-        """Under their topics' names without the namespace, as a poll returns them."""
+        """Return messages with their topics' names without the namespace, as a poll returns them."""
         if not self.namespace:
             return list(messages)
         return [attrs.evolve(one, topic=without_namespace(self.namespace, one.topic)) for one in messages]
@@ -200,8 +201,10 @@ class LitePullConsumer(Consumer):
     # messages that are handed out one by one
 
     def poll_ahead(self, timeout_seconds: float) -> defer.Deferred[Pulled | None]:
-        """As `poll`, for who hands them out: each counts as polled when `handed_out` says so, the others when they are put
-        back and come again. None where none came in time."""
+        """Poll for a caller that hands messages out one by one. Return None if none came in time.
+
+        Each message counts as polled when `handed_out` is called for it. The others come again after `put_back`.
+        """
         return defer.Deferred.fromCoroutine(self._poll_ahead(timeout_seconds))
 
     async def _poll_ahead(self, timeout_seconds: float) -> Pulled | None:
@@ -215,18 +218,18 @@ class LitePullConsumer(Consumer):
         return pulled
 
     def handed_out(self, message: MessageExt, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """It counts as polled, and the one before it as consumed."""
+        """Count the message as polled, and the one before it as consumed."""
         self._note_asked()
         self._count_polled((message,), process_queue, queue)
 
     def put_back(self, pulled: Pulled) -> None:
-        """What was not handed out comes next."""
+        """Put back messages that were not handed out; they come next."""
         self.consume_service.put_back(pulled)
 
     # offsets
 
     def commit(self) -> defer.Deferred[None]:
-        """Bring the offsets behind all polled messages to the broker."""
+        """Commit the offsets after all polled messages to the broker."""
         self._note_polled()
         return defer.Deferred.fromCoroutine(self.persist_offsets())
 
@@ -237,14 +240,14 @@ class LitePullConsumer(Consumer):
                 self.offsets.update(queue, offset)
 
     def forget_polled(self) -> None:
-        """What was polled last shall not count as consumed."""
+        """Do not count the last polled messages as consumed."""
         self._polled.clear()
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
         self._polled[queue] = self._rebalance.pulls[queue].process_queue, next_offset
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from this offset of a queue that is ours. Raises ClientStateError."""
+        """Continue from this offset of an assigned queue. Raises ClientStateError."""
         if queue not in self.queues:
             raise ClientStateError(f"queue {queue} is not consumed by {self.group} here (now): nothing to seek")
         self._rebalance.pulls[queue].drop()
@@ -257,15 +260,15 @@ class LitePullConsumer(Consumer):
         self.seek(queue, await ask(await self._address(queue), queue))
 
     def seek_to_begin(self, queue: MessageQueue) -> defer.Deferred[None]:
-        """Go on from the queue's first message that is still kept."""
+        """Continue from the queue's first message that is still kept."""
         return defer.Deferred.fromCoroutine(self._seek_to(queue, self.client.calls.min_offset))
 
     def seek_to_end(self, queue: MessageQueue) -> defer.Deferred[None]:
-        """Go on behind the queue's last message."""
+        """Continue after the queue's last message."""
         return defer.Deferred.fromCoroutine(self._seek_to(queue, self.client.calls.max_offset))
 
     def offset_for_time(self, queue: MessageQueue, time: Moment) -> defer.Deferred[int]:
-        """The offset of the first message stored at that time or later; the time is a datetime or float seconds since 1970."""
+        """Return the offset of the first message stored at that time (a datetime or float seconds since 1970) or later."""
         return defer.Deferred.fromCoroutine(self._offset_for_time(queue, time))
 
     async def _offset_for_time(self, queue: MessageQueue, time: Moment) -> int:
@@ -273,7 +276,7 @@ class LitePullConsumer(Consumer):
         return await self.client.calls.search_offset(await self._address(queue), queue, ms)
 
     def committed(self, queue: MessageQueue) -> defer.Deferred[int | None]:
-        """The group's offset at the broker; None without one."""
+        """Return the group's offset at the broker; None if it has none."""
         return defer.Deferred.fromCoroutine(self._committed(queue))
 
     async def _committed(self, queue: MessageQueue) -> int | None:
