@@ -1,7 +1,7 @@
-"""How far a group has consumed: with the broker for clustering, in a local file for broadcasting.
+"""A group's offsets: at the broker for clustering, in a local file for broadcasting.
 
-Offsets are remembered here and brought to their store by `persist`. A frozen offset takes no update until it is removed:
-the queue's position was just corrected, and late results must not spoil it (Apache: ControllableOffset).
+Offsets are kept in memory and written to their store by `persist`. A frozen offset takes no update until it is removed:
+the queue's position was just corrected, and late results must not change it (Apache: ControllableOffset).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from twisted_mq.reactor_threads import InThread
 
 
 class OffsetStore:
-    """What both kinds share: the offsets in memory."""
+    """The offsets in memory, which both kinds of store share."""
 
     log = Logger()
 
@@ -28,15 +28,15 @@ class OffsetStore:
         self._frozen: set[MessageQueue] = set()
 
     def remembered(self, queue: MessageQueue) -> int | None:
-        """The offset in memory."""
+        """Return the offset in memory."""
         return self._offsets.get(queue)
 
     def all(self) -> dict[MessageQueue, int]:
-        """All offsets in memory."""
+        """Return all offsets in memory."""
         return dict(self._offsets)
 
     def update(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Remember; with `increase_only` a smaller offset than the known one changes nothing."""
+        """Set the offset; with `increase_only`, ignore one that is smaller than the known offset."""
         if self._frozen and queue in self._frozen:
             return
         known = self._offsets.get(queue)
@@ -44,29 +44,29 @@ class OffsetStore:
             self._offsets[queue] = offset
 
     def freeze(self, queue: MessageQueue, offset: int) -> None:
-        """Set the offset for good, until `remove`."""
+        """Set the offset and refuse updates until `remove`."""
         self._offsets[queue] = offset
         self._frozen.add(queue)
 
     def remove(self, queue: MessageQueue) -> None:
-        """Forget the queue: it went to another member, or starts anew."""
+        """Forget the queue: it went to another member, or starts again."""
         self._offsets.pop(queue, None)
         self._frozen.discard(queue)
 
     async def read(self, queue: MessageQueue) -> int | None:
-        """The stored offset, remembered from now on; None where the group has none yet."""
+        """Read the stored offset and keep it in memory. Return None if the group has none yet."""
         raise TypeError(f"{type(self).__name__} stores nothing")
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
-        """Bring these queues' offsets to the store; a failure is logged and the offset stays remembered."""
+        """Write these queues' offsets to the store; a failure is logged and the offset stays in memory."""
         raise TypeError(f"{type(self).__name__} stores nothing")
 
 
 class RemoteOffsetStore(OffsetStore):
     """Offsets of a clustering group, kept by each queue's broker (Apache: RemoteBrokerOffsetStore).
 
-    An offset that was read and nothing was consumed behind is not committed: a slave that answered for its master may have
-    known an earlier one. (Apache's client commits it.)
+    An offset that was read is committed only after messages behind it were consumed: a slave that answered for its master may
+    have known an earlier one. (Apache's client commits it.)
     """
 
     def __init__(self, group: str, client: MQClient) -> None:
@@ -106,7 +106,7 @@ class RemoteOffsetStore(OffsetStore):
 class LocalOffsetStore(OffsetStore):
     """Offsets of a broadcasting group on this machine, in `offsets.json` (Apache: LocalFileOffsetStore).
 
-    A damaged file is put aside as `offsets.json.damaged`, and the copy before it (`.bak`) is read.
+    A damaged file is renamed to `offsets.json.damaged`, and the copy before it (`.bak`) is read.
     """
 
     def __init__(self, path: Path, in_thread: InThread) -> None:

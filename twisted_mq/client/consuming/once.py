@@ -1,4 +1,4 @@
-"""Handles a message once, whatever comes again: around a listener's work, or the body of a loop.
+"""Handles a message once, however often it comes: around a listener's work, or the body of a loop.
 
 with once(seen, message) as fresh:
     if fresh:
@@ -17,11 +17,11 @@ from twisted_mq.protocol.messages.message import MessageExt
 
 @contextlib.contextmanager
 def once(seen: SeenKeys, message: MessageExt, *, key: Callable[[MessageExt], str] = message_key) -> Iterator[bool]:
-    """Enter with whether the message is to be handled: False for one that was handled before.
+    """Yield whether the message is to be handled: False if it was handled before.
 
-    It counts as handled when the block ends, and not when the block raises: then it is handled when it comes again. Raises
-    HandledElsewhere while another consumer handles it. The work and the note of it are two steps: after a crash between them
-    the message is handled twice, unless the store of `seen` is the database of the work, in one transaction.
+    It counts as handled when the block ends. If the block raises, it does not, and is handled when it comes again. Raises
+    HandledElsewhere while another consumer handles it. The work and its record are two steps: after a crash between them, the
+    message is handled twice, unless the store of `seen` is the database of the work, in one transaction.
     """
     name = key(message)
     known = seen.begin(name)

@@ -1,7 +1,7 @@
 """Calls the listener queue by queue, in each queue's order (Apache: ConsumeMessageOrderlyService).
 
 The next messages of a queue wait until those before them are consumed. A refused call is repeated after a moment, and
-holds its queue back meanwhile. A queue is consumed only while its lock is ours (not so when broadcasting).
+blocks its queue meanwhile. A queue is consumed only while this client holds its lock (except when broadcasting).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
 RELOCK_SECONDS = 0.1
-"""How long a queue waits whose lock was not to be had (Apache: tryLockLaterAndReconsume)."""
+"""The pause of a queue whose lock was not obtained (Apache: tryLockLaterAndReconsume)."""
 
 DEAD_LETTER = -1
-"""Delay level of a message that goes back and shall not come again."""
+"""Delay level of a message that goes back as a dead letter."""
 
 
 class OrderlyConsumeService:
-    """At most `concurrency` listener calls at a time, one for each queue. Without `locks` no queue needs one."""
+    """At most `concurrency` listener calls at a time, one for each queue. Without `locks`, no queue needs a lock."""
 
     log = Logger()
 
@@ -60,7 +60,7 @@ class OrderlyConsumeService:
         self._calling: dict[ProcessQueue, list[defer.Deferred[None]]] = {}
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Messages were put into the process queue: consume them after those that are there already."""
+        """Consume messages that were put into the process queue, after those that are there already."""
         if process_queue in self._queues or self.calls.stopped:
             return
         running = defer.Deferred.fromCoroutine(self._consume(process_queue, queue))
@@ -69,11 +69,11 @@ class OrderlyConsumeService:
         running.addBoth(self._ended, process_queue, queue)
 
     async def consume_directly(self, message: MessageExt, queue: MessageQueue) -> ConsumeOrderlyStatus:
-        """What the listener answers to one message, which is settled by nobody; raises what the listener raises."""
+        """Return the listener's answer to one message, without settling the message. Raises what the listener raises."""
         return await self.calls.call([message], ConsumeOrderlyContext(queue))
 
     def finished(self, process_queue: ProcessQueue) -> defer.Deferred[None]:
-        """Fires when no listener call with messages of this queue is open, and its result is noted."""
+        """Fires when no listener call with messages of this queue is open, and its result is recorded."""
         waiting: defer.Deferred[None] = defer.Deferred()
         if process_queue in self._calling:
             self._calling[process_queue].append(waiting)
@@ -113,7 +113,7 @@ class OrderlyConsumeService:
                 await task.deferLater(self._clock, pause)
 
     async def _turn(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> float:
-        """One listener call; return the seconds to wait before the next."""
+        """Call the listener once. Return the seconds to wait before the next call."""
         if not await self._is_ours(process_queue, queue):
             return RELOCK_SECONDS
         await self._slots.acquire()
@@ -150,7 +150,7 @@ class OrderlyConsumeService:
         return min(max(self._options.suspend_queue_seconds if seconds is None else seconds, 0.01), 30.0)
 
     async def _must_repeat(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> bool:
-        """Count a refusal. Messages that were refused too often go to the dead letters; without others, go on."""
+        """Count a refusal. Return whether to repeat the call. Messages refused too often become dead letters."""
         most = self._options.most_tries(orderly=True)
         repeat = False
         for message in messages:

@@ -1,4 +1,4 @@
-"""What a popped message's broker is told of it (Apache: DefaultMQPushConsumerImpl.ackAsync, changePopInvisibleTimeAsync)."""
+"""Answers to brokers for popped messages (Apache: DefaultMQPushConsumerImpl.ackAsync, changePopInvisibleTimeAsync)."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from twisted_mq.protocol.names.pop_topics import marked_topic
 from twisted_mq.protocol.text.properties import PROPERTY_POP_CK
 
 DELAY_SECONDS = (10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
-"""popDelayLevel: how long a message that was refused stays invisible, by the number of tries."""
+"""popDelayLevel: how long a refused message stays invisible, by the number of tries."""
 
 DEAD_LETTER = -1
-"""Delay level of a message that shall not come again."""
+"""Delay level of a message that becomes a dead letter."""
 
 SendBack = Callable[[MessageExt, MessageQueue, int], Awaitable[None]]
 
 
 def receipt_of(message: MessageExt) -> Receipt:
-    """Raises ReceiptError."""
+    """Return the message's receipt. Raises ReceiptError."""
     return Receipt.parse(message.properties.get(PROPERTY_POP_CK, ""))
 
 
 def retry_seconds(message: MessageExt, delay_level: int) -> int:
-    """When a refused message shall come again; by the tries so far where the level is 0."""
+    """Return when a refused message comes again; for level 0, by the number of tries."""
     return DELAY_SECONDS[min(delay_level or message.reconsume_times, len(DELAY_SECONDS) - 1)]
 
 
 class PopAnswers:
-    """Answers for the messages of one group. A failure is logged: then they come again by themselves."""
+    """Answers for the messages of one group. A failure is logged: the messages then come again by themselves."""
 
     log = Logger()
 
     def __init__(self, client: MQClient, group: str, most_tries: int, bury: SendBack, namespace: str = "") -> None:
-        """`bury` puts a message among the group's dead letters, by that delay level; `namespace` was taken off topics."""
+        """`bury` makes a message a dead letter of the group, with that delay level. `namespace` was removed from topics."""
         self._client = client
         self._group = group
         self._most_tries = most_tries
@@ -47,11 +47,11 @@ class PopAnswers:
         self._namespace = namespace
 
     async def consumed(self, message: MessageExt) -> None:
-        """Let it never come again."""
+        """Acknowledge the message: it never comes again."""
         await self._guarded(message, self._acknowledge(message))
 
     async def refused(self, message: MessageExt, queue: MessageQueue, delay_level: int) -> None:
-        """Let it come again later; after its last try, or by level -1, it becomes a dead letter (Apache's drops it)."""
+        """Have the message come again later; after its last try, or by level -1, make it a dead letter (Apache's drops it)."""
         if delay_level == DEAD_LETTER or message.reconsume_times >= self._most_tries:
             await self._guarded(message, self._give_up(message, queue))
         else:
@@ -70,7 +70,7 @@ class PopAnswers:
         await self._client.calls.change_invisible_time(address, self._group, topic, receipt, seconds * 1000)
 
     async def _place(self, message: MessageExt) -> tuple[Receipt, str, str]:
-        """The receipt, the topic that the message was popped from (its retry topic, it may be), its broker's address."""
+        """Return the receipt, the topic that the message was popped from (maybe its retry topic), and its broker's address."""
         receipt, topic = receipt_of(message), with_namespace(self._namespace, message.topic)
         queue = MessageQueue(topic, receipt.broker_name, receipt.queue_id)
         address = await self._client.routes.master_of(queue)

@@ -1,7 +1,7 @@
-"""Calls the listener with popped messages, and answers for them (Apache: ConsumeMessagePopConcurrentlyService).
+"""Calls the listener with popped messages and acknowledges them (Apache: ConsumeMessagePopConcurrentlyService).
 
-A message is ours only until its invisible time is over: what has waited for longer is left to come again. What was consumed
-is acknowledged, whoever has the queue by then.
+A popped message belongs to this consumer only until its invisible time is over: messages that have waited for longer are
+left to come again. Consumed messages are acknowledged, whichever member has the queue by then.
 """
 
 from __future__ import annotations
@@ -50,5 +50,5 @@ class PopConsumeService(CallPump):
             await self._answers.refused(message, work.queue, context.delay_level_when_next_consume)
 
     def _is_over(self, work: Work) -> bool:
-        """Whether others may see the messages by now: measured here, as the broker's clock may show another time."""
+        """Return whether the invisible time is over. It is measured here, as the broker's clock may differ."""
         return (self._clock.seconds() - work.since) * 1000 >= receipt_of(work.messages[0]).invisible_time

@@ -11,10 +11,10 @@ from twisted_mq.client.core.option_checks import number
 from twisted_mq.protocol.messages.message import MessageExt
 
 PULL_MAX_IDLE_SECONDS = 120.0
-"""A queue that was not pulled for so long is given up and taken anew (rocketmq.client.pull.pullMaxIdleTime)."""
+"""A queue that was not pulled for this long is given up and taken again (rocketmq.client.pull.pullMaxIdleTime)."""
 
 LOCK_SECONDS = 30.0
-"""How long this side counts on a lock after its last renewal (rocketmq.client.rebalance.lockMaxLiveTime)."""
+"""Seconds for which the client counts on a lock after its last renewal (rocketmq.client.rebalance.lockMaxLiveTime)."""
 
 NOTHING_CONSUMED = -1
 
@@ -26,10 +26,10 @@ class ProcessQueue:
     last_pull_seconds: float = 0.0
     dropped: bool = False
     locked_at: float | None = None
-    """When the broker last said that the queue is this client's alone; None where it is not."""
+    """When the broker last confirmed this client's lock on the queue; None if it is not locked."""
     size_bytes: int = 0
     _held: dict[int, MessageExt] = attrs.Factory(dict)
-    _order: list[int] = attrs.Factory(list)  # a heap; offsets that are no longer held leave it when they come first
+    _order: list[int] = attrs.Factory(list)  # a heap; offsets no longer held leave it when they come first
     _max_offset: int = NOTHING_CONSUMED
 
     @property
@@ -38,7 +38,7 @@ class ProcessQueue:
 
     @property
     def min_offset(self) -> int:
-        """Queue offset of the first message held; -1 when there is none."""
+        """Queue offset of the first message held; -1 if none is held."""
         while self._order and self._order[0] not in self._held:
             heapq.heappop(self._order)
         return self._order[0] if self._order else NOTHING_CONSUMED
@@ -54,7 +54,7 @@ class ProcessQueue:
         return max(self._held) - self.min_offset if self._held else 0
 
     def put(self, messages: Iterable[MessageExt]) -> None:
-        """Take messages in; one in the place of another that is held counts once."""
+        """Add messages; one at the offset of a held message counts once."""
         for message in messages:
             if message.queue_offset not in self._held:
                 self.size_bytes += len(message.body)
@@ -63,22 +63,22 @@ class ProcessQueue:
             self._held[message.queue_offset] = message
 
     def first(self, count: int) -> list[MessageExt]:
-        """The `count` messages that stand first, or fewer; they stay held."""
-        least = self.min_offset  # which also drops what left
+        """Return the first `count` messages, or fewer; they stay held."""
+        least = self.min_offset  # also drops offsets that are no longer held
         if least == NOTHING_CONSUMED:
             return []
         offsets = [least] if count == 1 else heapq.nsmallest(count, self._held)
         return [self._held[offset] for offset in offsets]
 
     def is_locked(self, now_seconds: float) -> bool:
-        """Whether the queue may be consumed in order."""
+        """Return whether the lock still allows to consume the queue in order."""
         return self.locked_at is not None and now_seconds - self.locked_at <= LOCK_SECONDS
 
     def holds(self, message: MessageExt) -> bool:
         return message.queue_offset in self._held
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
-        """Let consumed messages go; return the offset to commit: all below it are consumed. -1: nothing was held."""
+        """Remove consumed messages. Return the offset to commit, below which all are consumed; -1 if nothing was held."""
         if not self._held:
             return NOTHING_CONSUMED
         for message in messages:
@@ -87,7 +87,7 @@ class ProcessQueue:
         return self.min_offset if self._held else self._max_offset + 1
 
     def clear(self) -> None:
-        """Let all go, as an offset reset demands."""
+        """Remove all messages, as an offset reset demands."""
         self._held.clear()
         self._order.clear()
         self.size_bytes = 0
@@ -98,7 +98,7 @@ class ProcessQueue:
 
 @attrs.define(eq=False)
 class PopProcessQueue(ProcessQueue):
-    """Counts what was popped and is not answered for: of which of a broker's queues it came does not matter."""
+    """Counts messages that were popped and not answered, regardless of which of a broker's queues they came from."""
 
     _unanswered: int = 0
 
@@ -116,21 +116,21 @@ class PopProcessQueue(ProcessQueue):
 
 @attrs.frozen
 class FlowLimits:
-    """How far pulling may run ahead of consuming, for each queue (Apache: DefaultMQPushConsumer)."""
+    """Limits on how far pulling may run ahead of consuming, for each queue (Apache: DefaultMQPushConsumer)."""
 
     max_count: int = attrs.field(default=1000, validator=number(1))
     """pullThresholdForQueue"""
     max_size_bytes: int = attrs.field(default=100 * 1024 * 1024, validator=number(1))
-    """pullThresholdSizeForQueue, there in MiB"""
+    """pullThresholdSizeForQueue, which is in MiB there"""
     max_span: int = attrs.field(default=2000, validator=number(1))
     """consumeConcurrentlyMaxSpan"""
     max_count_of_topic: int | None = None
-    """pullThresholdForTopic: for all queues of a topic that are ours together, in equal shares"""
+    """pullThresholdForTopic: for all assigned queues of a topic together, in equal shares"""
     max_size_bytes_of_topic: int | None = None
-    """pullThresholdSizeForTopic, there in MiB"""
+    """pullThresholdSizeForTopic, which is in MiB there"""
 
     def share(self, queues: int) -> FlowLimits:
-        """The limits of each of so many queues of a topic."""
+        """Return the limits of each queue if a topic has this many."""
         return attrs.evolve(
             self,
             max_count=_share(self.max_count_of_topic, queues, self.max_count),
@@ -138,9 +138,10 @@ class FlowLimits:
         )
 
     def exceeded(self, queue: ProcessQueue, *, spread: bool = True) -> str | None:
-        """Which limit stops the next pull, in words for the log; None when it may go.
+        """Return which limit stops the next pull, in words for the log; None if it may go.
 
-        Without `spread` the offsets may lie as far apart as they do: nothing is stuck in a queue consumed in order.
+        Without `spread`, the distance between offsets has no limit: no message is stuck in a queue that is consumed in
+        order.
         """
         if queue.count > self.max_count:
             return f"{queue.count} messages held, the limit is {self.max_count}"

@@ -1,4 +1,4 @@
-"""What was pulled ahead, until somebody asks for it."""
+"""Messages that were pulled ahead and wait for a poll."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Result = TypeVar("Result")
 
 
 Pulled = tuple[Sequence[MessageExt], ProcessQueue, MessageQueue]
-"""What is left of a pull, of this queue."""
+"""The rest of a pull: its messages, their process queue and queue."""
 
 
 class PulledMessages:
-    """What was pulled and not yet polled, in the order it came. One poll waits at a time."""
+    """Messages that were pulled and not yet polled, in the order they came. One poll waits at a time."""
 
     def __init__(self) -> None:
         self._pulled: collections.deque[Pulled] = collections.deque()
@@ -32,9 +32,9 @@ class PulledMessages:
         self._wake()
 
     def take(self, most: int | None = None) -> Pulled | None:
-        """The messages of the pull that came first, of a queue that is still ours; None where there are none.
+        """Return the messages of the earliest pull, of a queue that is still assigned; None if there is no such pull.
 
-        Past `most` they stay, and come next.
+        Messages past `most` stay, and come next.
         """
         while self._pulled:
             messages, process_queue, queue = self._pulled.popleft()
@@ -47,7 +47,7 @@ class PulledMessages:
         return None
 
     def put_back(self, pulled: Pulled) -> None:
-        """It comes next."""
+        """Put the rest of a pull back; it comes next."""
         self._pulled.appendleft(pulled)
         self._wake()
 
@@ -63,7 +63,7 @@ class PulledMessages:
         return result
 
     async def stop(self, finish_seconds: float) -> None:
-        """A poll that waits ends without messages."""
+        """End a poll that waits, without messages."""
         self._pulled.clear()
         self._wake()
 

@@ -104,15 +104,16 @@ class PushConsumer(Consumer):
         self._renewal: PeriodicJob | None = None
 
     def listen(self, listener: Listener) -> None:
-        """Who gets the messages: (list of messages, context) -> ConsumeStatus or a Deferred or coroutine of it."""
+        """Set the listener: (list of messages, context) -> ConsumeStatus, or a Deferred or coroutine of it."""
         self._check_created()
         check_function(listener, "listener", LISTENER_EXAMPLE)
         self._listener, self._orderly_listener, self.orderly = listener, None, False
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
-        """As `listen`, with each queue's messages one call after the other, and by one member of the group only.
+        """Set a listener, as `listen`, that gets each queue's messages one call after the other.
 
-        The listener answers ConsumeOrderlyStatus. What it refuses is repeated, and holds its queue back meanwhile.
+        Only one member of the group consumes a queue. The listener answers ConsumeOrderlyStatus. Messages that it refuses are
+        repeated, and block their queue meanwhile.
         """
         self._check_created()
         check_function(listener, "listener", LISTENER_EXAMPLE)
@@ -141,7 +142,7 @@ class PushConsumer(Consumer):
     def _assemble_rebalance(self) -> Rebalance:
         if self._orderly_listener is not None:
             return self._consume_orderly(self._orderly_listener)
-        assert self._listener is not None  # as _check_ready saw
+        assert self._listener is not None  # checked by _check_ready
         calls = self._calls(self._listener, ConsumeStatus.RECONSUME_LATER)
         self.consume_service = ConsumeService(calls, self.options, self.offsets, self._send_back.give_back)
         return Rebalance(
@@ -150,7 +151,7 @@ class PushConsumer(Consumer):
         )  # fmt: skip
 
     def _popping(self, calls: ListenerCalls[ConsumeContext, ConsumeStatus]) -> Popping | None:
-        """Where the broker divides the queues: what pops those that it says are to be popped."""
+        """Return the popping if the broker divides the queues, for those that it assigns to be popped."""
         if self.options.client_rebalance or self._broadcasting:
             return None
         tries = self.options.most_tries(orderly=False)
@@ -219,7 +220,7 @@ class PushConsumer(Consumer):
         try:
             status = await self.consume_service.consume_directly(message, queue)
             result = _DIRECT_RESULTS.get(status, result) if isinstance(status, enum.Enum) else result
-        except Exception as error:  # the listener's own, for the administrator to read
+        except Exception as error:  # the error of the listener, for the administrator to read
             result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
         return ConsumeMessageDirectlyResult(
             order=self.orderly, consume_result=result, remark=remark, spent_time_mills=self.client.now_ms() - began

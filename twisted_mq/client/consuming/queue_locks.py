@@ -1,6 +1,6 @@
-"""Which queues a group's member holds alone, so that their order is kept (Apache: RebalanceImpl.lock, lockAll, unlock).
+"""Locks of the queues that a group's member holds alone, to keep their order (Apache: RebalanceImpl.lock, lockAll, unlock).
 
-A broker gives a queue to one client of a group and takes it back 60 s after the last renewal. This side counts on a
+A broker locks a queue for one client of a group, and releases it 60 s after the last renewal. The client counts on a
 lock for 30 s, and renews all of them every 20 s.
 """
 
@@ -19,7 +19,7 @@ RENEW_SECONDS = 20.0
 
 
 class QueueLocks:
-    """The locks of one consumer. `held` gives the queues that are consumed now."""
+    """The locks of one consumer. `held` returns the queues that are consumed now."""
 
     log = Logger()
 
@@ -29,20 +29,20 @@ class QueueLocks:
         self._held = held
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """Whether the queue is ours alone from now on; what was pulled of it is told."""
+        """Lock the queue; mark its process queue. Return whether it is locked for this client now."""
         got = queue in await self._ask([queue])
         self._note(queue, got=got)
         return got
 
     async def renew(self) -> None:
-        """Lock all queues again; those that another client has got meanwhile are marked as not ours."""
+        """Renew all locks; mark queues that another client has locked meanwhile as not locked here."""
         for queues in self._by_broker(self._held()):
             got = await self._ask(queues)
             for queue in queues:
                 self._note(queue, got=queue in got)
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Let the next members have the queues. Where a broker is not reached its locks end by themselves."""
+        """Unlock the queues for the next members. Locks at brokers that are not reached end by themselves."""
         for theirs in self._by_broker(queues):
             try:
                 address = await self._client.routes.master_of(theirs[0])
@@ -70,7 +70,7 @@ class QueueLocks:
             held.locked_at = self._client.reactor.seconds() if got else None
 
     def _by_broker(self, queues: Iterable[MessageQueue]) -> list[list[MessageQueue]]:
-        """The queues of each broker."""
+        """Return the queues of each broker."""
         found: dict[str, list[MessageQueue]] = {}
         for queue in sorted(queues):
             found.setdefault(self._client.routes.placed(queue).broker_name, []).append(queue)

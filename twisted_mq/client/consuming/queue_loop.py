@@ -1,4 +1,4 @@
-"""One queue that is asked for messages again and again, from its assignment until it is given up."""
+"""A loop that asks for one queue's messages repeatedly, from its assignment until it is given up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAUSED_SECONDS = 1.0
 AFTER_ERROR_SECONDS = 3.0
 """pullTimeDelayMillsWhenException"""
 AFTER_LOST_SECONDS = 0.3
-"""Where the broker could not be reached: so soon after its return it is asked again (Apache: as after every error)."""
+"""The pause if the broker could not be reached: it is asked again this soon after its return (Apache: as after every error)."""
 FLOW_CONTROL_SECONDS = 0.05
 """PULL_TIME_DELAY_MILLS_WHEN_CACHE_FLOW_CONTROL"""
 BROKER_FLOW_CONTROL_SECONDS = 0.02
@@ -24,7 +24,7 @@ BROKER_FLOW_CONTROL_SECONDS = 0.02
 
 
 class QueueLoop(abc.ABC):
-    """Takes steps until it is stopped; what a step brought is in `process_queue` until it is consumed."""
+    """Takes steps until it is stopped. Messages are in `process_queue` until they are consumed."""
 
     log = Logger()
     pops = False
@@ -37,30 +37,30 @@ class QueueLoop(abc.ABC):
 
     @property
     def lag(self) -> int | None:
-        """Messages of the queue that are not consumed; None where nobody has said."""
+        """Messages of the queue that are not consumed; None if it is not known."""
         return None
 
     @abc.abstractmethod
     async def _step(self) -> float:
-        """Ask once, or not; return the seconds to wait before the next step."""
+        """Ask once, or not. Return the seconds to wait before the next step."""
 
     def start(self, delay_seconds: float) -> None:
-        """Go on from now, after a delay in which the queue's last owner may finish."""
+        """Begin after a delay, in which the queue's previous owner may finish."""
         self._running = defer.Deferred.fromCoroutine(self._run(delay_seconds))
         self._running.addErrback(self._report)
 
     def stop(self) -> None:
-        """Ask no more; what is asked now is forgotten. What came may still be consumed."""
+        """Ask no more and cancel the pending request. Messages that came may still be consumed."""
         if self._running is not None:
             self._running.cancel()
 
     def drop(self) -> None:
-        """The queue is no longer ours: ask no more, and let no result of it commit."""
+        """Ask no more and let no result commit: the queue is no longer assigned here."""
         self.process_queue.dropped = True
         self.stop()
 
     def expired(self, now_seconds: float) -> bool:
-        """Whether asking has come to a halt, against all expectation."""
+        """Return whether the loop has unexpectedly come to a halt."""
         return self.process_queue.pull_expired(now_seconds)
 
     def _report(self, reason: failure.Failure) -> None:

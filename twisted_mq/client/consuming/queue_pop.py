@@ -30,15 +30,15 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import selects
 
 POLL_SECONDS = 15
-"""How long a broker holds a pop that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
+"""Seconds for which a broker holds a pop that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
 TIMEOUT_SECONDS = 25.0
-"""How long a pop may take."""
+"""The longest time that a pop may take."""
 FROM_MIN, FROM_MAX = 0, 1
-"""ConsumeInitMode: where a group begins that the broker does not know."""
+"""ConsumeInitMode: the start position of a group that the broker does not know."""
 
 
 class QueuePop(QueueLoop):
-    """Pops until it is stopped. What is popped and not answered for stays below `pop_threshold`, but for one pop."""
+    """Pops until it is stopped. Popped messages without an answer stay below `pop_threshold`, except for one pop."""
 
     pops = True
 
@@ -72,7 +72,7 @@ class QueuePop(QueueLoop):
         return 0.0
 
     def _take(self, messages: Iterable[MessageExt], subscription: SubscriptionData) -> None:
-        """Have them consumed, but for those whose tags are not really subscribed (the broker compared hashes)."""
+        """Have messages consumed, except those whose tags do not match (the broker compares only hashes)."""
         wanted = []
         for message in messages:
             if selects(subscription, message.tags):

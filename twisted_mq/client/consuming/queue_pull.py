@@ -1,4 +1,4 @@
-"""Pulls one queue: a loop of long polls, held back while too much waits to be consumed (Apache: PullMessageService)."""
+"""Pulls one queue: a loop of long polls, paused while too much waits to be consumed (Apache: PullMessageService)."""
 
 from __future__ import annotations
 
@@ -34,25 +34,28 @@ from twisted_mq.protocol.names.topic_route import pull_address
 from twisted_mq.protocol.text.properties import PROPERTY_MAX_OFFSET, PROPERTY_MIN_OFFSET
 
 SUSPEND_SECONDS = 15
-"""How long a broker holds a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
+"""Seconds for which a broker holds a pull that finds nothing (BROKER_SUSPEND_MAX_TIME_MILLIS)."""
 TIMEOUT_SECONDS = 30.0
-"""How long a pull may take (CONSUMER_TIMEOUT_MILLIS_WHEN_SUSPEND)."""
+"""The longest time that a pull may take (CONSUMER_TIMEOUT_MILLIS_WHEN_SUSPEND)."""
 SENT_AWAY_SECONDS = 1.0
-"""After a slave sent its reader to a master that no name server knows (5.3.3 asks the slave again at once, and again)."""
+"""The pause after a slave redirects its reader to a master that no name server knows.
+
+5.3.3 asks the slave again at once, repeatedly.
+"""
 
 
 class Consumes(Protocol):
-    """Who takes what was pulled."""
+    """The consumer of pulled messages."""
 
     def submit(self, messages: Sequence[MessageExt], process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """The messages were put into the process queue."""
+        """Consume messages that were put into the process queue."""
 
     async def stop(self, finish_seconds: float) -> None:
         """Begin no further call of a listener; let open ones finish for that long."""
 
 
 class QueueOwner(Protocol):
-    """What queues that are asked for messages need of their consumer."""
+    """The interface of a consumer that loops of its queues use."""
 
     group: str
     client: MQClient
@@ -60,14 +63,14 @@ class QueueOwner(Protocol):
     subscriptions: dict[str, SubscriptionData]
     rates: ConsumeRates
     pace: Pace | None
-    """How many messages a second come; None for no limit."""
+    """The limit of messages a second; None for no limit."""
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether the queue is not to be asked for now."""
+        """Return whether the queue is not to be asked for now."""
 
 
 class PullOwner(QueueOwner, Protocol):
-    """What pulls need of it."""
+    """The interface of a consumer that its pulls use."""
 
     offsets: OffsetStore
     consume_service: Consumes
@@ -75,13 +78,13 @@ class PullOwner(QueueOwner, Protocol):
     lite: bool
 
     def flow_limits(self, topic: str) -> FlowLimits:
-        """How far pulling a queue of the topic may run ahead."""
+        """Return how far pulling a queue of the topic may run ahead."""
 
     def skipped(self, queue: MessageQueue, next_offset: int) -> None:
-        """Nothing is held of the queue, and nothing before that offset was selected."""
+        """Handle a pull's notice: the queue holds no message, and none before that offset was selected."""
 
     def offset_illegal(self, queue: MessageQueue, next_offset: int) -> None:
-        """The broker has no message at the offset pulled and names another one."""
+        """Handle a pull's notice: the broker has no message at the pulled offset and names another one."""
 
 
 class QueuePull(QueueLoop):
@@ -95,16 +98,16 @@ class QueuePull(QueueLoop):
         self._broker_id = MASTER_ID
         self._held_back = 0
         self._singly = False
-        """Whether one message is pulled at a time: something in the last answer could not be read."""
+        """Pull one message at a time: something in the last answer could not be read."""
         self._end: int | None = None
 
     @property
     def lag(self) -> int | None:
-        """Messages of the queue that are not consumed, as the last answer had it; None before the first."""
+        """Messages of the queue that are not consumed, as of the last answer; None before the first."""
         return None if self._end is None else max(0, self._end - self.next_offset) + self.process_queue.count
 
     async def _step(self) -> float:
-        """One pull, or none; return the seconds to wait before the next."""
+        """Pull once, or not. Return the seconds to wait before the next step."""
         self.process_queue.last_pull_seconds = self._clock.seconds()
         if self._owner.is_paused(self.queue):
             return PAUSED_SECONDS
@@ -131,7 +134,7 @@ class QueuePull(QueueLoop):
         return self._take(result, subscription)
 
     async def _go_elsewhere(self, broker_id: int) -> float:
-        """A slave sends its reader to the master; a route that does not have it yet is asked for anew."""
+        """Follow a slave that redirects its reader to the master; ask for the route again if it lacks the master."""
         self._broker_id = broker_id
         routes = self._owner.client.routes
         broker = routes.broker_of(self.queue)
@@ -149,7 +152,7 @@ class QueuePull(QueueLoop):
         self._held_back += 1
 
     def _unreadable(self, error: RecordError) -> float:
-        """Find the record that is damaged as a whole by pulling singly, and pass it by: nothing behind it shall wait."""
+        """Find a damaged record by pulling single messages, and skip it, so that messages after it do not wait."""
         singly, self._singly = self._singly, not self._singly
         self.log.error(
             "{what}: group={group} topic={topic} queue={queue} offset={offset} {error}",
@@ -219,9 +222,9 @@ class QueuePull(QueueLoop):
         )
 
     def _take(self, result: PullResult, subscription: SubscriptionData) -> float:
-        """Where the broker goes back, as one that lost its log's end, what waits here is pulled again, not passed over.
+        """Take an answer. If the broker goes back, e.g. because it lost its log's end, pull waiting messages again.
 
-        (Apache's client passes over it.)
+        Apache's client skips them.
         """
         asked, self.next_offset = self.next_offset, result.next_begin_offset
         self._broker_id = result.suggested_broker_id
@@ -233,7 +236,7 @@ class QueuePull(QueueLoop):
                 "offset illegal, corrected: topic={topic} queue={queue} offset={offset}",
                 topic=self.queue.topic, queue=self.queue.queue_id, offset=self.next_offset,
             )  # fmt: skip
-            self.process_queue.dropped = True  # which ends the loop; nothing is to be cancelled
+            self.process_queue.dropped = True  # ends the loop, so that nothing needs to be cancelled
             self._running = None
             self._owner.offset_illegal(self.queue, self.next_offset)
         elif result.status is PullStatus.FOUND:
@@ -245,7 +248,7 @@ class QueuePull(QueueLoop):
         return 0.0
 
     def _pass_over(self) -> None:
-        """With nothing in flight, what was not selected counts as consumed."""
+        """Count messages that were not selected as consumed, if nothing is in flight."""
         if self.process_queue.count == 0:
             self._owner.skipped(self.queue, self.next_offset)
 
@@ -258,7 +261,7 @@ class QueuePull(QueueLoop):
 
 
 def _selected(result: PullResult, subscription: SubscriptionData) -> list[MessageExt]:
-    """The messages whose tags are really subscribed (the broker compared hashes), with the queue's bounds noted."""
+    """Return the messages whose tags match (the broker compares only hashes), with the queue's bounds noted."""
     messages = [*result.messages]
     if not selects_all(subscription):
         messages = [one for one in messages if selects(subscription, one.tags)]

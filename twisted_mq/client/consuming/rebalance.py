@@ -1,5 +1,7 @@
-"""Which queues of the group are ours, and keeping it so (Apache: RebalancePushImpl): a run drops queues that went to
-others, and begins to pull those that came. When to run is decided by rebalance_timer.py."""
+"""Keeps a consumer's assigned queues up to date (Apache: RebalancePushImpl).
+
+A run drops queues that went to other members, and begins to pull new ones. rebalance_timer.py decides when to run.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,17 @@ from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.names.topic_route import subscribe_queues
 
 FIRST_PULL_SECONDS = 0.5
-"""How long a newly taken queue waits for its first pull, so that its last owner can commit."""
+"""The delay of a new queue's first pull, so that its previous owner can commit."""
 
 FINISH_CALL_SECONDS = 1.0
-"""How long a queue that is consumed in order and goes to another member waits for its open listener call."""
+"""Seconds for which a queue consumed in order waits for its open listener call when it goes to another member."""
 
 QueuesChanged = Callable[[str, Sequence[MessageQueue], Sequence[MessageQueue]], None]
-"""(topic, all its queues, those that are ours now) (Apache: MessageQueueListener)."""
+"""(topic, all its queues, the assigned ones) (Apache: MessageQueueListener)."""
 
 
 class Pull(Protocol):
-    """What rebalancing needs of a queue that is pulled."""
+    """The interface of a queue's pull that rebalancing uses."""
 
     process_queue: ProcessQueue
     pops: bool
@@ -54,7 +56,7 @@ class Pull(Protocol):
 
 @attrs.frozen
 class Popping:
-    """A broker divides the queues, and some are popped."""
+    """Popping, for groups whose queues the broker divides."""
 
     assignment: BrokerAssignment
     make_pop: Callable[[MessageQueue], Pull]
@@ -62,7 +64,7 @@ class Popping:
 
 @attrs.define(eq=False)
 class Rebalance:
-    """The queues of one consumer. `make_pull` makes the pulling of a queue from an offset on."""
+    """The queues of one consumer. `make_pull` makes the pull of a queue from an offset."""
 
     log = Logger()
 
@@ -74,19 +76,19 @@ class Rebalance:
     make_pull: Callable[[MessageQueue, int], Pull]
     pulls: dict[MessageQueue, Pull] = attrs.Factory(dict)
     locks: QueueLocks | None = None
-    """Where queues are consumed in order: they are pulled only while they are locked."""
+    """Set if queues are consumed in order: they are pulled only while they are locked."""
     assigned: Callable[[], Set[MessageQueue] | None] = lambda: None
-    """Where the user chose the queues: these are ours, whoever else has them."""
+    """Returns the queues that the user chose, which are taken whatever other members have; None without a choice."""
     finished: Callable[[ProcessQueue], defer.Deferred[None]] = lambda held: defer.succeed(None)
     """Fires when no listener call of a queue is open."""
     popping: Popping | None = None
-    """Where the broker divides the queues; None for the group's members themselves."""
+    """Set if the broker divides the queues; None if the group's members do."""
     queues_changed: QueuesChanged = lambda topic, queues, own: None
     _leaving: set[MessageQueue] = attrs.Factory(set)
     """Queues that were given up and still have an open listener call, or a lock."""
 
     async def run(self) -> bool:
-        """Bring the queues of every subscribed topic up to date; False where something is missing."""
+        """Update the queues of every subscribed topic. Return False if something is missing."""
         balanced = True
         for queue in [one for one in self.pulls if one.topic not in self.subscriptions]:
             await self._drop(queue)
@@ -95,7 +97,7 @@ class Rebalance:
                 balanced &= await self._rebalance(topic)
             except TopicNotFound as error:
                 balanced = False
-                if not topic.startswith(RETRY_PREFIX):  # which comes into being with the group's first heartbeat
+                if not topic.startswith(RETRY_PREFIX):  # which is created by the first heartbeat of the group
                     self.log.warn("nothing to consume: group={group} {error}", group=self.group, error=error)
             except EXPECTED_ERRORS as error:
                 balanced = False
@@ -107,7 +109,7 @@ class Rebalance:
         return balanced
 
     async def give_up(self, queue: MessageQueue, next_offset: int) -> None:
-        """Drop a queue and commit this offset for it; the next run takes it anew from there."""
+        """Drop a queue and commit this offset for it; the next run takes it again from there."""
         self.offsets.freeze(queue, next_offset)
         await self._drop(queue)
 
@@ -145,7 +147,10 @@ class Rebalance:
         return assigned
 
     def _follow_mode(self, topic: str, assigned: Assignment) -> None:
-        """What was popped and not answered for is in a topic of its own, which who pulls has to read."""
+        """Subscribe to the retry topic of pops if queues are pulled, and unsubscribe if they are popped.
+
+        Messages that were popped and not answered are in that topic: a consumer that pulls must read it.
+        """
         retry = pop_retry_topic(topic, self.group, version_2=False)
         if assigned.popped:
             self.subscriptions.pop(retry, None)
@@ -153,7 +158,7 @@ class Rebalance:
             self.subscriptions[retry] = build_subscription(retry, SUB_ALL, sub_version=self.client.now_ms())
 
     def _pop(self, queue: MessageQueue) -> bool:
-        assert self.popping is not None  # who gave it the queue
+        assert self.popping is not None  # it assigned the queue
         self.log.info("queue is popped: group={group} queue={queue}", group=self.group, queue=queue)
         pop = self.pulls[queue] = self.popping.make_pop(queue)
         pop.start(FIRST_PULL_SECONDS)
@@ -172,7 +177,7 @@ class Rebalance:
         return self.options.allocate(self.client.client_id, queues, sorted(members))
 
     async def _members(self, address: str) -> list[str]:
-        """Client ids of the group; a broker that does not know the group is shown a heartbeat first."""
+        """Return the client ids of the group. A broker that does not know the group gets a heartbeat first."""
         try:
             return await self.client.calls.consumer_ids(address, self.group)
         except BrokerError as error:
@@ -194,7 +199,7 @@ class Rebalance:
         return bool(lost)
 
     async def _drop(self, queue: MessageQueue) -> None:
-        """Give a queue up; its next owner begins behind the call that is open here, if that ends soon."""
+        """Give a queue up. Its next owner begins after the call that is open here, if that ends soon."""
         pull = self.pulls.get(queue)
         if self.locks is None or pull is None:
             await self._forget(queue)
@@ -230,7 +235,7 @@ class Rebalance:
         self.offsets.remove(queue)
 
     async def _take(self, queue: MessageQueue) -> bool:
-        """Begin to pull a queue; False where its offset cannot be learnt now."""
+        """Begin to pull a queue. Return False if its offset is not known now."""
         if queue in self._leaving:
             return False
         if self.locks is not None and not await self.locks.lock(queue):
@@ -255,6 +260,6 @@ class Rebalance:
         return True
 
     async def _tell(self, topic: str) -> None:
-        """Brokers answer pulls only of the newest version of a subscription they have heard of."""
+        """Send the subscription in a new version: brokers answer pulls only for the newest version that they know."""
         self.subscriptions[topic] = attrs.evolve(self.subscriptions[topic], sub_version=self.client.now_ms())
         await self.client.heartbeat(anew=True)

@@ -1,4 +1,4 @@
-"""When a consumer's queues are looked at: every 20 s, at once on notice, sooner while something is missing."""
+"""Runs a consumer's rebalancing: every 20 s, at once on notice, sooner while something is missing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from twisted.python import failure
 from twisted_mq.logs import Logger
 
 NOT_BALANCED_SECONDS = 1.0
-"""When to try again after a topic, the group's members or a queue's offset were not known (minInterval). Each further
-try in vain doubles it, up to the usual time."""
+"""The first retry after a topic, the group's members or a queue's offset were not known (minInterval).
+
+Each further failure doubles it, up to the usual interval.
+"""
 
 
 class RebalanceTimer:
@@ -25,7 +27,7 @@ class RebalanceTimer:
         seconds: float,
         work: Callable[[], Coroutine[defer.Deferred[object], object, bool]],
     ) -> None:
-        """`work` returns whether all is well; if not, it runs again soon."""
+        """`work` returns whether nothing was missing; if not, it runs again soon."""
         self._clock = clock
         self._seconds = seconds
         self._work = work
@@ -37,7 +39,7 @@ class RebalanceTimer:
         self._in_vain = 0
 
     def now(self) -> None:
-        """Run at once, as something has changed; while it runs already, once more after that."""
+        """Run at once, as something has changed; if a run is under way, run once more after it."""
         self._in_vain = 0
         self._begin()
 
@@ -55,7 +57,7 @@ class RebalanceTimer:
         self._running.addErrback(self._report)
 
     def stop(self) -> None:
-        """No further run; the one under way is cancelled."""
+        """Begin no further run and cancel the one under way."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

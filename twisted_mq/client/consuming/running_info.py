@@ -1,4 +1,4 @@
-"""What an administrator is shown of a consumer (Apache: ConsumerRunningInfo)."""
+"""A consumer's status for an administrator (Apache: ConsumerRunningInfo)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def running_info(
     rates: ConsumeRates,
     now_seconds: float,
 ) -> ConsumerRunningInfo:
-    """Its settings, its subscriptions and what it did by topic, and for each of its queues what is held and where it stands."""
+    """Return its settings, subscriptions, rates by topic, and the messages held and the offset of each of its queues."""
     return ConsumerRunningInfo(
         properties=dict(properties),
         subscription_set=[subscriptions[topic] for topic in sorted(subscriptions)],

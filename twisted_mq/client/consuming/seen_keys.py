@@ -1,7 +1,7 @@
-"""Remembers which messages were handled, so that one that comes again is not handled again.
+"""Remembers which messages were handled, so that a repeated message is not handled again.
 
-A key is begun, then done or given up. While it is begun, another process that has the same message waits for its turn by
-sending it back. A process that dies in between leaves its key begun for `lease_seconds`.
+A key is begun, then done or given up. While it is begun, another process that has the same message waits by sending the
+message back. If a process dies in between, its key stays begun for `lease_seconds`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from twisted_mq.client.core.errors import ClientError
 from twisted_mq.protocol.messages.message import MessageExt
 
 KEEP_SECONDS = 3 * 24 * 3600.0
-"""Brokers keep messages for three days unless told otherwise (fileReservedTime)."""
+"""Brokers keep messages for three days by default (fileReservedTime)."""
 LEASE_SECONDS = 15 * 60.0
 """As long as a consumer may take for a message (consume_timeout_seconds)."""
 MOST_KEYS = 100_000
@@ -37,26 +37,26 @@ class SeenKeys(Protocol):
     """A store of keys. Yours may be a table beside the data that your handler writes."""
 
     def begin(self, key: str) -> Seen:
-        """Note that work on the key begins, and return what was known: NEW has it begin now, the others change nothing."""
+        """Begin work on the key. Return its state before: only NEW begins it, the other states change nothing."""
 
     def done(self, key: str) -> None:
-        """Note that the work is done."""
+        """Mark the work as done."""
 
     def give_up(self, key: str) -> None:
         """Forget a key whose work failed."""
 
 
 class HandledElsewhere(ClientError):
-    """Another consumer handles the same message now: send it back, it comes again."""
+    """Another consumer handles the same message now: send it back, and it comes again."""
 
 
 def message_key(message: MessageExt) -> str:
-    """Return what identifies a message however often it comes: the key that its producer gave it once, and its topic."""
+    """Return what identifies a message however often it comes: its topic and the key that its producer gave it once."""
     return f"{message.topic}/{message.unique_key or message.msg_id}"
 
 
 class SeenInMemory:
-    """For one process: the newest keys, forgotten at its end."""
+    """A store for one process: the newest keys, lost when it ends."""
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._most = most
@@ -82,7 +82,7 @@ class SeenInMemory:
 
 
 class SeenInSqlite:
-    """For the processes of one machine: a table in a SQLite file, which survives them."""
+    """A store for the processes of one machine: a table in a SQLite file, which survives them."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class SeenInSqlite:
 
 
 class SeenInRedis:
-    """For many machines: keys in Redis, which forgets them by itself. `redis` is a client of the package of that name."""
+    """A store for many machines: keys in Redis, which expires them. `redis` is a client of the package of that name."""
 
     def __init__(
         self,

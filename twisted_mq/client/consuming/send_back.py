@@ -1,6 +1,6 @@
-"""How a message that was not consumed comes again: its broker delivers it later, in the group's retry topic.
+"""Sends back messages that were not consumed: their broker delivers them later, in the group's retry topic.
 
-Where that broker cannot, the message is sent anew to the retry topic, on whichever broker takes it (Apache:
+If that broker cannot, the message is sent again to the retry topic, on whichever broker accepts it (Apache:
 DefaultMQPushConsumerImpl.sendMessageBack).
 """
 
@@ -34,11 +34,11 @@ INNER_PRODUCER = "CLIENT_INNER_PRODUCER"
 """MixAll.CLIENT_INNER_PRODUCER_GROUP"""
 
 FIRST_DELAY_LEVEL = 3
-"""Delay level of the first further try; each next try has one more."""
+"""Delay level of the first retry; each further retry has one more."""
 
 
 def retry_message(message: MessageExt, group: str, max_tries: int) -> Message:
-    """The message as it is sent to the group's retry topic."""
+    """Return the message as it is sent to the group's retry topic."""
     properties = dict(message.properties)
     properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, message.unique_key or message.msg_id)
     properties[PROPERTY_RETRY_TOPIC] = message.topic
@@ -50,12 +50,12 @@ def retry_message(message: MessageExt, group: str, max_tries: int) -> Message:
 
 
 class SendBack:
-    """The way back of one consumer group's messages."""
+    """Sends back one consumer group's messages."""
 
     log = Logger()
 
     def __init__(self, client: MQClient, group: str, max_tries: int, namespace: str = "") -> None:
-        """`namespace` was taken off the messages' topics."""
+        """`namespace` was removed from the messages' topics."""
         self._client = client
         self._group = group
         self._max_tries = max_tries
@@ -64,13 +64,13 @@ class SendBack:
         self._sender = Sender(client, INNER_PRODUCER, self._options)
 
     async def give_back(self, message: MessageExt, queue: MessageQueue, delay_level: int) -> None:
-        """Have the message delivered later. Raises ClientError, RemotingError or BrokerError where no way works.
+        """Have the message delivered later. Raises ClientError, RemotingError or BrokerError if no way works.
 
         `delay_level` 0 lets the broker choose by the number of tries; -1 makes a dead letter.
         """
         message = attrs.evolve(message, topic=with_namespace(self._namespace, message.topic))
         try:
-            if is_logical(queue.broker_name):  # its broker does not take back by logical offsets
+            if is_logical(queue.broker_name):  # its broker does not accept logical offsets here
                 raise BrokerGone(queue.broker_name, self._client.name_servers.addresses)
             address = await self._client.routes.master_of(queue)
             await self._client.calls.send_back(

@@ -1,4 +1,4 @@
-"""Where the pulling of a queue begins."""
+"""The offset at which the pulling of a queue begins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
 
 async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerOptions, offsets: OffsetStore) -> int:
-    """Where to begin: at the stored offset, else as consume_from_where says (RebalancePushImpl.computePullFromWhere).
+    """Return the stored offset, else the one that consume_from_where gives (RebalancePushImpl.computePullFromWhere).
 
     Messages to be retried are never skipped. Raises NoRoute, RemotingError or BrokerError.
     """
