@@ -32,6 +32,7 @@ MENDED = (
     "protocol",
     "twisted_mq/client/core",
     "twisted_mq/routing",
+    "twisted_mq/admin",
     "twisted_mq/aio",
     "twisted_mq/blocking",
     "twisted_mq/telemetry",

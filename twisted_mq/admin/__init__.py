@@ -1,1 +1,1 @@
-"""What operators ask of a cluster, whoever shows it: requests and what they find. `mqadmin`, `mq` and the console stand on it."""
+"""Administration of a cluster: requests and their results, on which `mqadmin`, `mq`, the console and `Admin` are built."""

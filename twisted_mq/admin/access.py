@@ -1,4 +1,4 @@
-"""Accounts of brokers and their rights (Apache: AuthAdminProcessor)."""
+"""Requests for the accounts and rights of brokers (Apache: AuthAdminProcessor)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def create_user_at(admin: AdminCalls, address: str, user: UserInfo) -> Non
 
 
 async def update_user_at(admin: AdminCalls, address: str, user: UserInfo) -> None:
-    """Change an account at a broker; None stays."""
+    """Change an account at a broker. Fields that are None keep their value."""
     header = UpdateUserRequestHeader(username=user.username)
     await admin.invoke(address, RequestCode.AUTH_UPDATE_USER, header, encode_body(user))
 
@@ -37,7 +37,7 @@ async def delete_user_at(admin: AdminCalls, address: str, username: str) -> None
 
 
 async def get_user_at(admin: AdminCalls, address: str, username: str) -> UserInfo | None:
-    """Return an account; None where the broker does not have it."""
+    """Return an account; None if the broker does not have it."""
     body = (await admin.invoke(address, RequestCode.AUTH_GET_USER, GetUserRequestHeader(username=username))).body
     return decode_body(UserInfo, body) if body and body != b"null" else None
 
@@ -55,25 +55,25 @@ async def create_acl_at(admin: AdminCalls, address: str, acl: AclInfo) -> None:
 
 
 async def update_acl_at(admin: AdminCalls, address: str, acl: AclInfo) -> None:
-    """Add rules to a subject at a broker, or change those of the same resources."""
+    """Add rules to a subject at a broker. Rules of the same resources are replaced."""
     header = UpdateAclRequestHeader(subject=acl.subject)
     await admin.invoke(address, RequestCode.AUTH_UPDATE_ACL, header, encode_body(acl))
 
 
 async def delete_acl_at(admin: AdminCalls, address: str, subject: str, resource: str | None = None) -> None:
-    """Remove the rules of a subject at a broker: of one resource, or all."""
+    """Remove the rules of a subject at a broker: for one resource, or all."""
     header = DeleteAclRequestHeader(subject=subject, resource=resource)
     await admin.invoke(address, RequestCode.AUTH_DELETE_ACL, header)
 
 
 async def get_acl_at(admin: AdminCalls, address: str, subject: str) -> AclInfo | None:
-    """Return the rules of a subject; None where the broker has none."""
+    """Return the rules of a subject; None if the broker has none."""
     body = (await admin.invoke(address, RequestCode.AUTH_GET_ACL, GetAclRequestHeader(subject=subject))).body
     return decode_body(AclInfo, body) if body and body != b"null" else None
 
 
 async def acls_at(admin: AdminCalls, address: str, subject: str | None, resource: str | None) -> list[AclInfo]:
-    """Return the rules of a broker, by subject."""
+    """Return the rules of a broker, by subject. None matches all subjects or resources."""
     header = ListAclsRequestHeader(subject_filter=subject, resource_filter=resource)
     body = (await admin.invoke(address, RequestCode.AUTH_LIST_ACL, header)).body
     return decode_body(list[AclInfo], body) if body else []

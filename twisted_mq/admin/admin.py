@@ -1,4 +1,4 @@
-"""Administration of a cluster in the style of Deferreds; the asyncio and the blocking face call this one.
+"""Administration of a cluster with Deferreds. The asyncio and the blocking `Admin` call this one.
 
 admin = Admin(reactor, "127.0.0.1:9876")
 await admin.start()
@@ -16,8 +16,8 @@ from twisted_mq.admin.topic_admin import TopicAdmin
 
 
 class Admin(TopicAdmin, GroupAdmin, OffsetAdmin, MessageAdmin, ClusterAdmin):
-    """Asks and changes the servers of one cluster. Every method returns a Deferred.
+    """Queries and changes the servers of one cluster. Every method returns a Deferred.
 
     All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a
-    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`), beside what each names.
+    broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`). Each names its further errors.
     """

@@ -1,4 +1,4 @@
-"""Messages that were stored once, to be sent again: what is the message's own, and what belongs to the way that it took."""
+"""The properties that a stored message keeps when it is sent again, and those that belong to its old delivery."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ WAY = frozenset(
         "__transactionId__", "ARRIVE_TIME", "PUSH_REPLY_TIME", "CHECK_IMMUNITY_TIME_IN_SECONDS", "TRANSFER_FLAG",
     }
 )  # fmt: skip
-"""Properties of the way that a message took; it begins anew."""
+"""Properties of a message's old delivery, which are dropped when it is sent again."""
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Tags, keys, the sharding key and all that its sender gave it."""
+    """Return the properties that the sender set: tags, keys, sharding key and its own."""
     return {name: value for name, value in properties.items() if name not in WAY and not name.startswith(WAY_PREFIXES)}

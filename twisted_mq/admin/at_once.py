@@ -1,4 +1,4 @@
-"""Asking several servers, or one several things, at the same time."""
+"""Concurrent requests with a limit."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, DeferredSemaphore, FirstError, gatherResults
 
 AT_ONCE = 16
-"""Questions that wait for their answers at the same time."""
+"""The limit of requests that wait for their answers at the same time."""
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 async def at_once(ask: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T]) -> list[R]:
-    """The answers in the order of the items. Raises the first failure."""
+    """Call `ask` for each item concurrently; return the results in the order of the items. Raises the first failure."""
     slots = DeferredSemaphore(AT_ONCE)
     asked = [slots.run(lambda item: Deferred.fromCoroutine(ask(item)), item) for item in items]
     try:

@@ -1,4 +1,4 @@
-"""The requests behind all questions (Apache: DefaultMQAdminExtImpl, MQClientAPIImpl)."""
+"""The basic requests of administration (Apache: DefaultMQAdminExtImpl, MQClientAPIImpl)."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ if TYPE_CHECKING:
     from twisted_mq.client.core.client_options import ClientOptions
 
 TIMEOUT_SECONDS = 5.0
-"""What an answer may take (DefaultMQAdminExt: 5000 ms)."""
+"""The timeout of a request (DefaultMQAdminExt: 5000 ms)."""
 
 B = TypeVar("B")
 
 
 @attrs.frozen(kw_only=True)
 class AdminCalls:
-    """Whom questions go to, and time. `client` signs its requests; `credentials` is what producers sign with."""
+    """The client that sends requests, the name servers and the time. `client` signs its requests, producers use `credentials`."""
 
     client: RemotingClient
     name_servers: list[str]
     now_ms: Callable[[], int]
     sleep: Callable[[float], Deferred[None]]
     reactor: IReactorTime | None = None
-    """What producers run on; None in tests that send nothing."""
+    """The reactor of producers; None in tests that send nothing."""
     credentials: Credentials | None = None
     client_options: Callable[[], ClientOptions] | None = None
-    """Makes what producers need where more than an account is to know: encryption."""
+    """Returns the options of producers, if they need more than an account, such as encryption."""
 
     async def invoke(
         self,
@@ -72,7 +72,7 @@ class AdminCalls:
         more_fields: Mapping[str, str] | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> RemotingCommand:
-        """A successful answer. Raises BrokerError for any other, RemotingError where none came."""
+        """Send a request and return its successful answer. Raises BrokerError for any other, RemotingError without an answer."""
         fields = {**({} if header is None else encode_header(header)), **(more_fields or {})}
         answer = await self.client.invoke(address, RemotingCommand.request(code, fields, body), timeout_seconds)
         if answer.code != ResponseCode.SUCCESS:
@@ -82,16 +82,16 @@ class AdminCalls:
     async def ask(
         self, address: str, body_class: type[B], code: RequestCode, header: attrs.AttrsInstance | None = None
     ) -> B:
-        """The body of a successful answer."""
+        """Send a request and return the decoded body of its successful answer."""
         return decode_body(body_class, (await self.invoke(address, code, header)).body)
 
     async def tell_name_servers(self, code: RequestCode, header: attrs.AttrsInstance) -> None:
-        """The same request to each name server."""
+        """Send the same request to each name server."""
         for address in self.name_servers:
             await self.invoke(address, code, header)
 
     async def ask_name_server(self, code: RequestCode, header: attrs.AttrsInstance | None = None) -> RemotingCommand:
-        """The answer of the first name server that can be reached. Raises NoNameServer."""
+        """Return the answer of the first reachable name server. Raises NoNameServer."""
         failures: dict[str, RemotingConnectError] = {}
         for address in self.name_servers:
             try:
@@ -101,7 +101,7 @@ class AdminCalls:
         raise NoNameServer(self.name_servers, failures) from next(iter(failures.values()), None)
 
     async def _ask_at(self, name_server: str, code: RequestCode, header: attrs.AttrsInstance | None) -> RemotingCommand:
-        """Raises NotANameServer for another server's answer."""
+        """Send a request to a name server. Raises NotANameServer if another kind of server answers."""
         try:
             return await self.invoke(name_server, code, header)
         except BrokerError as error:
@@ -113,7 +113,7 @@ class AdminCalls:
         return decode_body(ClusterInfo, answer.body)
 
     async def topic_list(self) -> list[str]:
-        """All topics that any broker registered."""
+        """Return all topics that any broker registered."""
         answer = await self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
         return decode_body(TopicList, answer.body).topic_list or []
 
@@ -129,13 +129,13 @@ class AdminCalls:
         return decode_body(TopicStatsTable, answer.body)
 
     async def consumer_groups(self, address: str, topic: str) -> list[str]:
-        """Groups that consume a topic at one broker."""
+        """Return the groups that consume a topic at one broker."""
         header = QueryTopicConsumeByWhoRequestHeader(topic=topic)
         answer = await self.invoke(address, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, header)
         return decode_body(GroupList, answer.body).group_list or []
 
     async def broker_runtime(self, address: str) -> dict[str, str]:
-        """A broker's figures by name."""
+        """Return a broker's runtime metrics, by name."""
         answer = await self.invoke(address, RequestCode.GET_BROKER_RUNTIME_INFO)
         return dict(decode_body(KVTable, answer.body).table or {})
 
@@ -147,7 +147,7 @@ class AdminCalls:
         await self.invoke(name_server, RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
 
     async def order_setting(self, topic: str) -> str | None:
-        """The order setting of a topic; None where it has none."""
+        """Return the order setting of a topic; None if it is not set."""
         header = GetKVConfigRequestHeader(namespace=ORDER_TOPIC_CONFIG, key=topic)
         try:
             answer = await self.ask_name_server(RequestCode.GET_KV_CONFIG, header)
@@ -164,7 +164,7 @@ class AdminCalls:
 
 
 class NoNameServer(AdminError):
-    """None of the name servers can be reached."""
+    """Raised when no name server can be reached."""
 
     def __init__(self, addresses: list[str], failures: Mapping[str, RemotingConnectError]) -> None:
         others = [
@@ -176,14 +176,14 @@ class NoNameServer(AdminError):
 
 
 def select_address(addresses: dict[int, str] | None) -> str | None:
-    """The master's address, or any other of that broker (BrokerData.selectBrokerAddr)."""
+    """Return the master's address, else another of the broker, None without any (BrokerData.selectBrokerAddr)."""
     if not addresses:
         return None
     return addresses.get(MASTER_ID) or next(iter(addresses.values()))
 
 
 def brokers(cluster: ClusterInfo, cluster_names: list[str]) -> Iterator[tuple[str, str, int, str]]:
-    """Cluster, broker name, broker id and address of every broker, sorted by name and id inside a cluster."""
+    """Yield cluster, broker name, broker id and address of every broker, sorted by name and id inside a cluster."""
     for cluster_name in cluster_names:
         for broker_name in sorted((cluster.cluster_addr_table or {}).get(cluster_name, ())):
             data = (cluster.broker_addr_table or {}).get(broker_name)

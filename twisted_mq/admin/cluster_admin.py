@@ -22,7 +22,7 @@ from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, Use
 
 
 class ClusterAdmin(AdminMember):
-    """Clusters, brokers and access."""
+    """The methods of `Admin` for clusters, brokers, accounts and rights."""
 
     @answers
     async def list_clusters(self) -> dict[str, list[str]]:
@@ -79,7 +79,7 @@ class ClusterAdmin(AdminMember):
         source_ips: Sequence[str] = (),
         cluster: str | None = None,
     ) -> None:
-        """Set what an account may do on a resource, at every broker of a cluster; without `allow`, forbid it.
+        """Allow an account actions on a resource, at every broker of a cluster; with `allow=False`, forbid them.
 
         `resource` is for example "Topic:Orders", "Topic:Ord*" or "Group:audit"; `actions` are Pub, Sub, Create, Update,
         Delete, Get, List or All.
@@ -98,7 +98,7 @@ class ClusterAdmin(AdminMember):
 
     @answers
     async def list_rights(self, user: str | None = None, *, cluster: str | None = None) -> list[Right]:
-        """Return the rules that any master of a cluster has, of one account where it is given."""
+        """Return the rules that any master of a cluster has: of one account, or all."""
         subject = None if user is None else _subject(user)
         found: dict[Right, None] = {}
         for address in (await self._masters(cluster)).values():
@@ -108,7 +108,7 @@ class ClusterAdmin(AdminMember):
         return list(found)
 
     async def _addresses(self, cluster: str | None) -> list[str]:
-        """Addresses of all brokers of the masters' cluster, slaves too."""
+        """Return the addresses of all brokers of the cluster, slaves too."""
         masters = await self._masters(cluster)
         info = await self._calls.cluster_info()
         every = brokers(info, sorted(info.cluster_addr_table or {}))

@@ -1,6 +1,6 @@
-"""What consumer groups gave up on, and sending it again.
+"""The dead letters of consumer groups, and sending them again.
 
-How far all of a group's dead letters were sent again is kept at the broker as the position of the group GROUP-resent.
+The offset of the group GROUP-resent, stored at the broker, is the position up to which a group's dead letters were sent again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PRODUCER_GROUP = "mq_dlq"
 
 @attrs.frozen
 class GivenUp:
-    """A group with its dead letters, and those that were not sent again."""
+    """A group with the number of its dead letters, and of those that were not sent again."""
 
     group: str
     messages: int
@@ -38,12 +38,12 @@ class GivenUp:
 
 
 def origin_topic(message: MessageExt) -> str | None:
-    """The topic from which a dead letter came; None where it does not say."""
+    """Return the topic from which a dead letter came; None if the message does not name it."""
     return message.properties.get("DLQ_ORIGIN_TOPIC") or message.properties.get("RETRY_TOPIC") or None
 
 
 def fresh(message: MessageExt) -> Message:
-    """A dead letter as a new message for the topic where it came from. Raises AdminError where it does not say which."""
+    """Return a dead letter as a new message for its original topic. Raises AdminError if the message does not name it."""
     topic = origin_topic(message)
     if topic is None:
         raise AdminError(
@@ -55,13 +55,13 @@ def fresh(message: MessageExt) -> Message:
 
 
 async def given_up(admin: AdminCalls) -> list[GivenUp]:
-    """Each group that has dead letters, in order."""
+    """Return each group that has dead letters, sorted."""
     topics = sorted(topic for topic in await admin.topic_list() if topic.startswith(DLQ_PREFIX))
     return [await given_up_by(admin, topic.removeprefix(DLQ_PREFIX)) for topic in topics]
 
 
 async def given_up_by(admin: AdminCalls, group: str) -> GivenUp:
-    """Raises BrokerError for a group without dead letters."""
+    """Count the dead letters of a group. Raises BrokerError for a group without any."""
     count = left = 0
     reader = await QueueReader.of(admin, DLQ_PREFIX + group)
     for queue in reader.queues(DLQ_PREFIX + group):
@@ -74,7 +74,7 @@ async def given_up_by(admin: AdminCalls, group: str) -> GivenUp:
 async def dead_letters(
     admin: AdminCalls, reader: QueueReader, group: str, *, begin_anew: bool
 ) -> AsyncIterator[tuple[MessageQueue, MessageExt]]:
-    """A group's dead letters, queue by queue: all, or those behind what was sent again."""
+    """Yield a group's dead letters, queue by queue: all, or those that were not sent again."""
     for queue in reader.queues(DLQ_PREFIX + group):
         first, end = await reader.min_offset(queue), await reader.max_offset(queue)
         if not begin_anew:
@@ -86,7 +86,7 @@ async def dead_letters(
 
 @attrs.frozen
 class Resent:
-    """A dead letter and the message that replaces it; `result` is None where nothing was sent."""
+    """A dead letter and the message that replaces it. `result` is None if nothing was sent."""
 
     dead: MessageExt
     message: Message
@@ -101,9 +101,9 @@ async def resend(
     again: bool = False,
     preview: bool = False,
 ) -> AsyncIterator[Resent]:
-    """Send dead letters again, one after the other: those that were not sent before, with `again` all.
+    """Send dead letters again, one by one: those that were not sent before; with `again`, all.
 
-    With `wanted` the ones it chooses are sent, whether they were sent before or not, and the noted position stays.
+    With `wanted`, send the messages for which it returns True, even if they were sent before; the stored position stays.
     Raises AdminError for a message that does not name its topic, BrokerError for a group without dead letters.
     """
     reader = await QueueReader.of(admin, DLQ_PREFIX + group)
@@ -117,19 +117,19 @@ async def resend(
 
 
 def resent_group(group: str) -> str:
-    """The group whose position says what was sent again."""
+    """Return the group whose offset records what was sent again."""
     return f"{group}-resent"
 
 
 async def note_resent(
     admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue, message: MessageExt
 ) -> None:
-    """All of a queue up to this message was sent again."""
+    """Record that all of a queue up to this message was sent again."""
     await put_offset(admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1)
 
 
 async def resent_up_to(admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue) -> int:
-    """Up to where a queue of dead letters was sent again; 0 where nothing was."""
+    """Return the offset up to which a queue of dead letters was sent again; 0 if nothing was."""
     header = QueryConsumerOffsetRequestHeader(
         consumer_group=resent_group(group), topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False
     )

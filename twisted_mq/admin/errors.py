@@ -1,4 +1,4 @@
-"""What an operator's question fails with beside what servers refuse."""
+"""The error of an administration request that no server raised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from twisted_mq.routing.errors import ClientError
 
 
 class AdminError(ClientError):
-    """Raised when a question has no answer: the text says what is wrong, and what the operator can do about it."""
+    """Raised when a request has no result. The text says what is wrong, and what the operator can do."""
 
     def __init__(self, problem: str, next_step: str = "") -> None:
         one_line = " ".join(problem.split())

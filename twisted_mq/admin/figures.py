@@ -1,4 +1,4 @@
-"""What brokers say of themselves: rates, disk, replication."""
+"""Metrics and settings that brokers report: rates, disk, replication."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.remoting.errors import RemotingError
 
 MOST = float(1 << 63)
-"""No figure is larger: what is counted has 64 bits."""
+"""The largest valid metric: counters have 64 bits."""
 
 
 @attrs.frozen
 class BrokerFigures:
-    """One broker. `figures` is None, and `problem` says why, where it can't be asked."""
+    """A broker with its runtime metrics. If it can't be asked, `figures` is None and `problem` has the reason."""
 
     cluster: str
     name: str
@@ -40,7 +40,7 @@ class BrokerFigures:
 
     @property
     def in_rate(self) -> float | None:
-        """Messages a second, over the last ten."""
+        """Messages received per second, averaged over 10 s."""
         return self._rate("putTps")
 
     @property
@@ -57,7 +57,7 @@ class BrokerFigures:
 
     @property
     def disk_ratio(self) -> float | None:
-        """The used part of the disk."""
+        """The used part of the commit log's disk, from 0 to 1; None if unknown."""
         ratio = self.number("commitLogDiskRatio")
         return None if ratio is None or ratio < 0 else ratio
 
@@ -68,7 +68,7 @@ class BrokerFigures:
 
     @property
     def oldest_ms(self) -> int | None:
-        """When the oldest message was stored; None also where there is none."""
+        """The time when the oldest message was stored, in ms since 1970; None if unknown or without messages."""
         value = self.number("earliestMessageTimeStamp")
         return None if value is None or value <= 0 else int(value)
 
@@ -76,11 +76,11 @@ class BrokerFigures:
         return (self.figures or {}).get(name)
 
     def number(self, name: str) -> float | None:
-        """None where the broker says nothing, or no number."""
+        """Return a metric as a number; None if the broker does not report it, or it is not a number."""
         return _finite(self.text(name) or "")
 
     def _rate(self, name: str) -> float | None:
-        """The first of the averages over 10 s, 1 min and 10 min."""
+        """Return the first of the averages over 10 s, 1 min and 10 min."""
         averages = (self.text(name) or "").split()
         return _finite(averages[0]) if averages else None
 
@@ -90,7 +90,7 @@ class BrokerFigures:
 
 
 def _finite(text: str) -> float | None:
-    """None for what is no number that a broker can mean."""
+    """Parse a number; None if the text is not a number, or out of range."""
     try:
         number = float(text)
     except ValueError:
@@ -99,14 +99,14 @@ def _finite(text: str) -> float | None:
 
 
 async def all_figures(admin: AdminCalls) -> list[BrokerFigures]:
-    """Every broker, sorted by cluster, name and id. Raises what the name server's answer does."""
+    """Return every broker with its metrics, sorted by cluster, name and id. Raises if the name server's request fails."""
     cluster = await admin.cluster_info()
     known = [BrokerFigures(*one) for one in brokers(cluster, sorted(cluster.cluster_addr_table or {}))]
     return await at_once(lambda one: figures_of(admin, one), known)
 
 
 async def figures_of(admin: AdminCalls, broker: BrokerFigures) -> BrokerFigures:
-    """The same broker with its figures."""
+    """Return the broker with its metrics filled in, or with the problem."""
     try:
         return attrs.evolve(broker, figures=await admin.broker_runtime(broker.address))
     except (ProtocolError, RemotingError) as error:
@@ -114,11 +114,11 @@ async def figures_of(admin: AdminCalls, broker: BrokerFigures) -> BrokerFigures:
 
 
 async def replication(admin: AdminCalls, address: str) -> HARuntimeInfo:
-    """A master's slaves, or a slave's master. Raises BrokerError where a broker does not replicate."""
+    """Return a master's slaves, or a slave's master. Raises BrokerError if the broker does not replicate."""
     return await admin.ask(address, HARuntimeInfo, RequestCode.GET_BROKER_HA_STATUS)
 
 
 async def settings_of(admin: AdminCalls, address: str) -> dict[str, str]:
-    """A broker's settings by key."""
+    """Return a broker's settings, by key."""
     answer = await admin.invoke(address, RequestCode.GET_BROKER_CONFIG)
     return {entry.key: entry.value for entry in parse_properties(answer.body)}

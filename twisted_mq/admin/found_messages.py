@@ -1,4 +1,4 @@
-"""Looking messages up by id, key and offset id (Apache: MQAdminImpl)."""
+"""Lookups of messages by id, key and offset id (Apache: MQAdminImpl)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted_mq.protocol.names.system_topics import is_lmq
 from twisted_mq.remoting.errors import RemotingError
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
-"""Field beside the header of QUERY_MESSAGE (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
+"""A field added to the header of QUERY_MESSAGE (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
 
 FOREVER_MS = (1 << 63) - 1
 MOST_OF_A_KEY = 32
@@ -25,7 +25,7 @@ QUERY_TIMEOUT_SECONDS = 15.0
 
 
 async def view_message(admin: AdminCalls, topic: str, message_id: str) -> MessageExt:
-    """The message of an offset id. Raises MessageIdError, BrokerError, RemotingError."""
+    """Return the message of an offset id. Raises MessageIdError, BrokerError, RemotingError."""
     host, port, offset = decode_offset_message_id(message_id)
     header = ViewMessageRequestHeader(topic=topic, offset=offset)
     return decode_message((await admin.invoke(f"{host}:{port}", RequestCode.VIEW_MESSAGE_BY_ID, header)).body)
@@ -34,10 +34,10 @@ async def view_message(admin: AdminCalls, topic: str, message_id: str) -> Messag
 async def find_message(
     admin: AdminCalls, topic: str, message_id: str, cluster: str | None, *, known_brokers_alone: bool = False
 ) -> MessageExt:
-    """The message of an offset id, else of a unique key of the last three days. Raises BrokerError without any.
+    """Return the message of an offset id, else of a unique key of the last three days. Raises BrokerError if not found.
 
-    Both kinds of ids look the same: a place at a broker that the cluster does not know is asked only when no key is found.
-    With `known_brokers_alone` no other server is ever connected to.
+    Both kinds of ids look the same: a broker that the cluster does not know is asked only if no message has the key.
+    With `known_brokers_alone`, such a broker is never asked.
     """
     if await _is_of_known_broker(admin, message_id):
         with contextlib.suppress(BrokerError, RemotingError):
@@ -77,7 +77,7 @@ async def messages_of_key(
     cluster: str | None = None,
     is_unique_key: bool = False,
 ) -> list[MessageExt]:
-    """The messages of a key at all brokers of a topic. Raises BrokerError where there is none."""
+    """Return the messages of a key at all brokers of a topic. Raises BrokerError if none is found."""
     route = await admin.topic_route(route_topic(topic, cluster))
     header = QueryMessageRequestHeader(
         topic=cluster if cluster and is_lmq(topic) else topic,
@@ -111,7 +111,7 @@ async def _at_broker(
 
 
 def has_key(message: MessageExt, topic: str, key: str, is_unique_key: bool) -> bool:
-    """Whether the index, which knows hashes alone, found the right one."""
+    """Return whether a message has the key: the index compares only hashes, and can return other messages."""
     if is_unique_key:
         return key in (message.unique_key, message.msg_id)
     return key in message.keys and (is_lmq(topic) or message.topic == topic)

@@ -27,7 +27,7 @@ class GroupNotFound(AdminError):
 
 
 class GroupAdmin(AdminMember):
-    """Consumer groups."""
+    """The methods of `Admin` for consumer groups."""
 
     @answers
     async def create_group(
@@ -39,7 +39,7 @@ class GroupAdmin(AdminMember):
         broadcast: bool = True,
         cluster: str | None = None,
     ) -> None:
-        """Create a group at every master of a cluster, or change its settings where it exists.
+        """Create a group at every master of a cluster, or change the settings of an existing one.
 
         `retry_max_times` is how often a message is tried again before it becomes a dead letter. With `order`, messages
         that failed wait in their queue. Without `broadcast`, members can't consume in broadcast mode.
@@ -67,7 +67,7 @@ class GroupAdmin(AdminMember):
 
     @answers
     async def list_groups(self, *, cluster: str | None = None) -> list[str]:
-        """Return the names of all groups that masters have settings of, or a retry topic, sorted, without those of servers."""
+        """Return the names of all groups with settings at a master or with a retry topic, sorted, without servers' own groups."""
         found = {*await self._configs(cluster), *groups_among(await self._calls.topic_list())}
         return sorted(found - set(BROKERS_GROUPS))
 
@@ -91,14 +91,14 @@ class GroupAdmin(AdminMember):
 
     @answers
     async def lag(self, group: str, topic: str | None = None) -> list[QueueLag]:
-        """Return how far a group is in each queue, sorted; of one topic where it is given.
+        """Return the lag of a group in each queue, sorted: of one topic, or of all.
 
         Raises BrokerError (CONSUMER_NOT_ONLINE, TOPIC_NOT_EXIST) for a group that consumed nothing and has no member.
         """
         return queue_lags(await consume_stats(self._calls, group, topic), self._calls.now_ms())
 
     async def _configs(self, cluster: str | None) -> dict[str, SubscriptionGroupConfig]:
-        """Group -> settings, those of the first master that has any."""
+        """Return group -> settings, from the first master that has the group."""
         found: dict[str, SubscriptionGroupConfig] = {}
         for address in (await self._masters(cluster)).values():
             code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
@@ -107,7 +107,7 @@ class GroupAdmin(AdminMember):
         return found
 
     async def _connection(self, name: str) -> ConsumerConnection:
-        """Return the members of a group; none where nobody is connected."""
+        """Return the members of a group; an empty connection if none is connected."""
         try:
             return await consumer_connection(self._calls, name)
         except BrokerError as error:

@@ -1,4 +1,4 @@
-"""Settings of consumer groups at brokers, and deleting groups."""
+"""Requests that read and change the settings of consumer groups, and that delete groups."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 
 
 async def all_masters(admin: AdminCalls) -> dict[str, str]:
-    """Broker name -> the address of its master, in order, of all clusters."""
+    """Return broker name -> the address of its master, for all clusters, sorted."""
     return masters_among(await admin.cluster_info())
 
 
 def masters_among(cluster: ClusterInfo) -> dict[str, str]:
-    """The same, of what is known already."""
+    """Return the masters as `all_masters` does, from cluster data already read."""
     table = cluster.broker_addr_table or {}
     found = {name: (data.broker_addrs or {}).get(MASTER_ID) for name, data in sorted(table.items())}
     return {name: address for name, address in found.items() if address}
 
 
 async def group_configs(admin: AdminCalls, address: str) -> dict[str, SubscriptionGroupConfig]:
-    """The settings of all groups at a broker, by name.
+    """Return the settings of all groups at a broker, by name.
 
-    Apache's broker makes a group that is asked for by its name (GET_SUBSCRIPTIONGROUP_CONFIG).
+    All are read, because Apache's broker creates a group that is asked for by name (GET_SUBSCRIPTIONGROUP_CONFIG).
     """
     wrapper = await admin.ask(address, SubscriptionGroupWrapper, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     return wrapper.subscription_group_table
 
 
 async def put_group(admin: AdminCalls, address: str, config: SubscriptionGroupConfig) -> None:
-    """Make a group at a broker, or change its settings."""
+    """Create a group at a broker, or change its settings."""
     await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config))
 
 

@@ -1,4 +1,4 @@
-"""What brokers know of a consumer group: its members, how far it is, what a member does (Apache: DefaultMQAdminExtImpl)."""
+"""Requests for the state of a consumer group: its members, offsets and clients (Apache: DefaultMQAdminExtImpl)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from twisted_mq.remoting.errors import RemotingError
 PUSHES = "CONSUME_PASSIVELY"
 """The consume type of push consumers."""
 YOUNG_MS = 2 * 60_000
-"""A consumer started less than that ago may not have its subscriptions everywhere."""
+"""The age below which a consumer's subscriptions may not have reached all brokers."""
 
 _NO_STATS = "Not found the consumer group consume stats, because return offset table is empty, "
 OFFLINE_TEXT = f"{_NO_STATS}maybe the consumer not online"
@@ -39,23 +39,23 @@ BROADCAST_TEXT = f"{_NO_STATS}the consumer is under the broadcast mode"
 
 
 def group_of(topic: str) -> str:
-    """The group that a retry topic belongs to (KeyBuilder.parseGroup)."""
+    """Return the group that a retry topic belongs to (KeyBuilder.parseGroup)."""
     return topic.removeprefix(RETRY_PREFIX).split("+")[0]
 
 
 def route_topic(topic: str, cluster_name: str | None) -> str:
-    """The name whose route leads to a topic's brokers: light queues and the timer's topic have no route of their own."""
+    """Return the name whose route has the topic's brokers: light queues and the timer's topic have no route of their own."""
     return cluster_name if cluster_name and (is_lmq(topic) or topic == TIMER_TOPIC) else topic
 
 
 def addresses_of(route: TopicRouteData) -> list[str]:
-    """One address of each broker of a route, masters first."""
+    """Return an address for each broker of a route, its master's if it has one."""
     found = (select_address(broker.broker_addrs) for broker in route.broker_datas or ())
     return [address for address in found if address]
 
 
 async def group_route(admin: AdminCalls, group: str, topic: str | None = None, cluster: str | None = None) -> list[str]:
-    """Addresses of the brokers of a group: of its retry topic, else of its topic. Raises BrokerError without any."""
+    """Return the addresses of the brokers of a group's retry topic, else of its topic. Raises BrokerError without a route."""
     names = [retry_topic(group)]
     if topic:
         names += [topic, pop_retry_topic(topic, group, False), *([cluster] if cluster and is_lmq(topic) else [])]
@@ -70,7 +70,7 @@ async def group_route(admin: AdminCalls, group: str, topic: str | None = None, c
 
 
 async def broker_stats(admin: AdminCalls, address: str, group: str, topic: str | None = None) -> ConsumeStats:
-    """How far a group is at one broker."""
+    """Return the offsets of a group at one broker."""
     header = GetConsumeStatsRequestHeader(consumer_group=group, topic=topic)
     return await admin.ask(address, ConsumeStats, RequestCode.GET_CONSUME_STATS, header)
 
@@ -78,7 +78,7 @@ async def broker_stats(admin: AdminCalls, address: str, group: str, topic: str |
 async def consume_stats(
     admin: AdminCalls, group: str, topic: str | None = None, cluster: str | None = None
 ) -> ConsumeStats:
-    """How far a group is at all its brokers. Raises BrokerError where it consumed nothing and is not there."""
+    """Return the offsets of a group at all its brokers. Raises BrokerError if it consumed nothing and has no member."""
     table: dict[MessageQueue, OffsetWrapper] = {}
     rate = 0.0
     for address in await group_route(admin, group, topic, cluster):
@@ -100,12 +100,12 @@ async def _explain_no_stats(admin: AdminCalls, group: str) -> None:
 
 
 def total_lag(stats: ConsumeStats) -> int:
-    """Messages that wait in all queues together (ConsumeStats.computeTotalDiff)."""
+    """Return the number of unconsumed messages in all queues (ConsumeStats.computeTotalDiff)."""
     return sum(offset.broker_offset - offset.consumer_offset for offset in stats.offset_table.values())
 
 
 async def consumer_connection(admin: AdminCalls, group: str, address: str | None = None) -> ConsumerConnection:
-    """The members of a group at a broker, else at the first of its brokers that knows any. Raises BrokerError without any."""
+    """Return the members of a group at a broker, by default its first one that knows any. Raises BrokerError without any."""
     failure = BrokerError(ResponseCode.CONSUMER_NOT_ONLINE, "Not found the consumer group connection")
     for one in [address] if address else await group_route(admin, group):
         try:
@@ -122,19 +122,22 @@ async def consumer_connection(admin: AdminCalls, group: str, address: str | None
 async def running_info(
     admin: AdminCalls, group: str, client_id: str, *, with_threads: bool = False
 ) -> ConsumerRunningInfo:
-    """What a member of a group reports of itself, through the first broker of the group."""
+    """Return what a member of a group reports about itself, through the first broker of the group."""
     header = GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id, jstack_enable=with_threads)
     addresses = await group_route(admin, group)
     return await admin.ask(addresses[0], ConsumerRunningInfo, RequestCode.GET_CONSUMER_RUNNING_INFO, header)
 
 
 def is_push_type(info: ConsumerRunningInfo) -> bool:
-    """Whether a member takes messages by a listener."""
+    """Return whether a member is a push consumer."""
     return info.properties.get("PROP_CONSUME_TYPE") == PUSHES
 
 
 def same_subscriptions(infos: Mapping[str, ConsumerRunningInfo], now_ms: int) -> bool:
-    """Whether all members want the same; young groups and those that do not push count as agreeing."""
+    """Return whether all members have the same subscriptions.
+
+    Also True if the first member started less than YOUNG_MS ago or is not a push consumer.
+    """
     ordered = [infos[client_id] for client_id in sorted(infos)]
     started_ms = int(ordered[0].properties.get("PROP_CONSUMER_START_TIMESTAMP", 0))
     if not is_push_type(ordered[0]) or now_ms - started_ms <= YOUNG_MS:

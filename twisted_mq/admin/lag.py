@@ -1,4 +1,4 @@
-"""How far consumer groups are behind."""
+"""The lag of consumer groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from twisted_mq.remoting.errors import RemotingError
 
 @attrs.frozen
 class TopicLag:
-    """A group in one topic. `behind_seconds` is the age of the newest message that was consumed where some wait, else None."""
+    """The lag of a group in one topic.
+
+    `behind_seconds` is the age of the last consumed message of the queue furthest behind; None if no message waits.
+    """
 
     group: str
     members: int
@@ -25,12 +28,12 @@ class TopicLag:
     in_flight: int
     behind_seconds: int | None
     committed: int
-    """The positions in all queues together: how fast it grows is how fast the group consumes."""
+    """The sum of the offsets in all queues. Its growth is the rate at which the group consumes."""
 
 
 @attrs.frozen
 class QueueLag:
-    """A group in one queue."""
+    """The lag of a group in one queue."""
 
     queue: MessageQueue
     committed: int
@@ -41,12 +44,12 @@ class QueueLag:
 
 
 def groups_among(topics: list[str]) -> list[str]:
-    """The groups whose retry topics are there, in order."""
+    """Return the groups whose retry topics are in the list, sorted."""
     return sorted({group_of(topic) for topic in topics if topic.startswith(RETRY_PREFIX)})
 
 
 async def lag_by_topic(admin: AdminCalls, group: str) -> list[TopicLag]:
-    """The group's sums; none where no broker can tell."""
+    """Return the lag of a group by topic; empty if no broker can tell."""
     members = 0
     with contextlib.suppress(ProtocolError, RemotingError):
         members = len((await consumer_connection(admin, group)).connection_set)
@@ -67,7 +70,7 @@ def _by_topic(group: str, members: int, lags: list[QueueLag]) -> list[TopicLag]:
 
 
 def queue_lags(stats: ConsumeStats, now_ms: int) -> list[QueueLag]:
-    """Each queue, in order."""
+    """Return the lag in each queue, sorted."""
     return [
         QueueLag(
             queue=queue,

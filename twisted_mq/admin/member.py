@@ -1,4 +1,4 @@
-"""The life of an `Admin`, and how its methods answer."""
+"""The base class of `Admin`: its start and stop, and the decorator of its methods."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class AdminMember:
         *,
         options: ClientOptions | None = None,
     ) -> None:
-        """Without `namesrv`, NAMESRV_ADDR says where the name servers are. Raises ClientOptionIllegal for a bad address.
+        """Take the name servers' addresses; None reads them from NAMESRV_ADDR. Raises ClientOptionIllegal for a bad address.
 
-        Nothing is connected before the first question.
+        Nothing is connected before the first request.
         """
         self._reactor = reactor
         self._make = functools.partial(MQClient, reactor, namesrv, options=options)
@@ -66,9 +66,9 @@ class AdminMember:
         self._started: AdminCalls | None = None
 
     def start(self, *, require: Require | None = None) -> Deferred[None]:
-        """Begin. Raises NameServerUnreachable where an address server is asked and does not answer.
+        """Start. Raises NameServerUnreachable if an address server is used and does not answer.
 
-        With `require` a name server and a broker have to answer: raises NameServerUnreachable or BrokersUnreachable.
+        With `require`, a name server and a broker must answer; else raises NameServerUnreachable or BrokersUnreachable.
         """
         return Deferred.fromCoroutine(self._start(require))
 
@@ -97,7 +97,7 @@ class AdminMember:
         )
 
     def stop(self) -> Deferred[None]:
-        """Close the connections; what is under way fails. Harmless twice."""
+        """Close the connections. Requests in progress fail. Harmless twice."""
         if self._started is None:
             return succeed(None)
         self._started = None
@@ -106,14 +106,14 @@ class AdminMember:
 
     @property
     def _calls(self) -> AdminCalls:
-        """Raises ClientStateError before `start` and after `stop`, ForkedProcess in a fork."""
+        """The basic requests. Raises ClientStateError before `start` and after `stop`, ForkedProcess in a fork."""
         if self._started is None:
             raise ClientStateError("this Admin is not started: call start() first, or use it in a with block")
         self._client.check_process()
         return self._started
 
     async def _route(self, topic: str) -> TopicRouteData:
-        """Raises TopicNotFound."""
+        """Return the route of a topic. Raises TopicNotFound."""
         try:
             return await self._calls.topic_route(topic)
         except BrokerError as error:
@@ -122,7 +122,7 @@ class AdminMember:
             raise
 
     async def _masters(self, cluster: str | None) -> dict[str, str]:
-        """Broker name -> address of each master of a cluster, in order. Raises AdminError where it has none."""
+        """Return broker name -> address of each master of a cluster, sorted. Raises AdminError without a master."""
         info = await self._calls.cluster_info()
         name = _chosen_cluster(info, cluster)
         brokers = info.broker_addr_table or {}

@@ -20,7 +20,7 @@ DEAD_LIMIT = 1000
 
 
 class MessageAdmin(AdminMember):
-    """Messages and dead letters. Messages are read without a group: no offset moves."""
+    """The methods of `Admin` for messages and dead letters. They read messages without a group: no offset moves."""
 
     @answers
     async def messages(
@@ -33,10 +33,10 @@ class MessageAdmin(AdminMember):
         until: Moment | None = None,
         limit: int = LIMIT,
     ) -> list[MessageExt]:
-        """Return messages by id, by key, or by the time when they were stored, oldest first, `limit` at most.
+        """Return messages by id, by key, or by the time when they were stored, oldest first, at most `limit`.
 
         `message_id` is what a send returned, or an offset id: it finds messages of the last three days. `since` is
-        included, `until` is not; both are datetimes or seconds since 1970. Empty where nothing is found. Raises
+        included, `until` is not; both are datetimes or seconds since 1970. Empty if nothing is found. Raises
         TopicNotFound, ClientOptionIllegal.
         """
         if message_id is not None and (key, since, until) != (None, None, None):
@@ -60,16 +60,16 @@ class MessageAdmin(AdminMember):
 
     @answers
     async def dead_letter_groups(self) -> list[GivenUp]:
-        """Return each group that has dead letters, sorted, with how many, and how many were not sent again."""
+        """Return each group that has dead letters, sorted, with their number and the number not sent again."""
         return await given_up(self._calls)
 
     @answers
     async def dead_letters(
         self, group: str, *, since: Moment | None = None, until: Moment | None = None, limit: int = DEAD_LIMIT
     ) -> list[MessageExt]:
-        """Return messages that a group gave up on, oldest first, `limit` at most; empty for a group without any.
+        """Return the dead letters of a group, oldest first, at most `limit`; empty for a group without any.
 
-        `since` and `until` are when the group gave up, as in `messages`.
+        `since` and `until` limit the time when they became dead letters, as in `messages`.
         """
         _check_limit(limit)
         begin_ms = None if since is None else moment_ms(since, "since")
@@ -80,9 +80,9 @@ class MessageAdmin(AdminMember):
     async def resend_dead_letters(
         self, group: str, *, message_id: str | None = None, again: bool = False, preview: bool = False
     ) -> list[Resent]:
-        """Send dead letters to the topics where they came from, each once, in order; return what was sent.
+        """Send dead letters to their original topics, each once, in order; return what was sent.
 
-        The position of the group GROUP-resent keeps how far that is. With `again`, those sent before are sent too; with
+        The offset of the group GROUP-resent records the position. With `again`, those sent before are sent, too; with
         `message_id`, only that one, and the position stays; with `preview`, nothing is sent. Raises SendFailed,
         AdminError (a message that does not name its topic, a group without dead letters).
         """
@@ -111,7 +111,7 @@ class MessageAdmin(AdminMember):
         return await self._stored(DLQ_PREFIX + group, begin_ms, end_ms, limit)
 
     async def _stored(self, topic: str, begin_ms: int | None, end_ms: int | None, limit: int) -> list[MessageExt]:
-        """Return the oldest messages of a time."""
+        """Return the oldest messages that were stored in a period."""
         reader = await QueueReader.of(self._calls, topic)
         found: list[MessageExt] = []
         for queue in reader.queues(topic):

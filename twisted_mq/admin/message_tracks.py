@@ -1,4 +1,4 @@
-"""Who has consumed a message (Apache: DefaultMQAdminExtImpl.messageTrackDetail)."""
+"""The consumer groups that have consumed a message (Apache: DefaultMQAdminExtImpl.messageTrackDetail)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES_OF_ERRORS: dict[int, str] = {
 
 @attrs.frozen
 class MessageTrack:
-    """What one group did with a message; `trackType` is a name of Apache's TrackType."""
+    """The state of a message in a consumer group. `trackType` is a name of Apache's TrackType."""
 
     consumer_group: str
     track_type: str
@@ -30,7 +30,7 @@ class MessageTrack:
 
 
 async def message_tracks(admin: AdminCalls, message: MessageExt) -> list[MessageTrack]:
-    """One for each group that consumes the message's topic."""
+    """Return a track for each group that consumes the message's topic."""
     addresses = addresses_of(await admin.topic_route(message.topic))
     groups = await admin.consumer_groups(addresses[0], message.topic) if addresses else []
     return [await _track(admin, message, group) for group in groups]
@@ -47,7 +47,7 @@ async def _track(admin: AdminCalls, message: MessageExt, group: str) -> MessageT
             return MessageTrack(group, "NOT_CONSUME_YET")
     except BrokerError as error:
         kind = TYPES_OF_ERRORS.get(error.response_code, "UNKNOWN")
-        remark = "".join(error.remark.splitlines()[:1])  # Apache's links to its documentation in the second
+        remark = "".join(error.remark.splitlines()[:1])  # Apache's second line links to its documentation
         return MessageTrack(group, kind, f"CODE:{int(error.response_code)} DESC:{remark}")
     except (ProtocolError, RemotingError) as error:
         return MessageTrack(group, "UNKNOWN", str(error))
@@ -61,7 +61,7 @@ def _wants(connection: ConsumerConnection, message: MessageExt) -> bool:
 
 
 async def _is_consumed(admin: AdminCalls, message: MessageExt, group: str) -> bool:
-    """Whether the group's offset in the message's queue is past it, at the broker that stored it."""
+    """Return whether the group's offset in the message's queue is after the message, at the broker that stored it."""
     stats = await consume_stats(admin, group)
     brokers = (await admin.cluster_info()).broker_addr_table or {}
     return any(

@@ -1,4 +1,4 @@
-"""A message as a JSON object: the same keys wherever messages are printed or saved."""
+"""Messages as JSON objects, with the same keys wherever messages are printed or saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.protocol.text.json_value import Json
 
 
 def describe_message(message: MessageExt) -> dict[str, Json]:
-    """A MessageExt under the keys of `mq store dump --json`; the body's figures are those of the plain body."""
+    """Describe a message with the keys of `mq store dump --json`. `bodySha256` and `bodyLength` are of the plain body."""
     return {
         "topic": message.topic,
         "queueId": message.queue_id,
@@ -35,7 +35,7 @@ def describe_message(message: MessageExt) -> dict[str, Json]:
 
 
 def message_value(message: MessageExt) -> dict[str, Json]:
-    """With its body. `msgId` is what the producer was told; the one of the store, which dumps have, is `offsetMsgId`."""
+    """Return a message with its body. `msgId` is the producer's id; `offsetMsgId` is the id in the store, as in dumps."""
     return {
         **describe_message(message),
         "msgId": message.unique_key or message.msg_id,
@@ -46,7 +46,7 @@ def message_value(message: MessageExt) -> dict[str, Json]:
 
 
 def _exact_body(body: bytes) -> dict[str, Json]:
-    """What `mq send --json-lines` takes in place of a body that is no text."""
+    """Return the exact body, if it is not text, in the form that `mq send --json-lines` accepts."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -55,5 +55,5 @@ def _exact_body(body: bytes) -> dict[str, Json]:
 
 
 def message_line(message: MessageExt) -> str:
-    """The same as a line."""
+    """Return `message_value` as a line of JSON."""
     return json.dumps(message_value(message), ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -19,21 +19,21 @@ from twisted_mq.protocol.headers import ResetOffsetRequestHeader
 from twisted_mq.routing.errors import ClientOptionIllegal
 
 Place: TypeAlias = "Moment | Literal['earliest', 'latest'] | Mapping[MessageQueue, int]"
-"""A time, the begin or end of all queues, or an offset for each queue that is named."""
+"""A time, the begin or end of all queues, or a mapping of queues to offsets."""
 
 ENDS_MS = {"earliest": 0, "latest": TO_THE_END}
 
 
 class OffsetAdmin(AdminMember):
-    """Offsets."""
+    """The methods of `Admin` for the offsets of groups."""
 
     @answers
     async def reset_offsets(self, group: str, topic: str, *, to: Place, preview: bool = True) -> list[OffsetMove]:
-        """Return where each queue of a topic would bring a group, sorted; with `preview=False`, move the group there.
+        """Return the move of a group in each queue of a topic, sorted; with `preview=False`, make the moves.
 
         `to` is a datetime or seconds since 1970 (the first message stored then or later), "earliest", "latest", or a
         mapping of queues to offsets. Members that are connected continue at the new offsets. A group that a broker does
-        not know is created there. Raises TopicNotFound, ClientOptionIllegal (an impossible time, queue or offset).
+        not have is created there. Raises TopicNotFound, ClientOptionIllegal (an impossible time, queue or offset).
         """
         check_group(group)
         route = await self._route(topic)
@@ -41,7 +41,7 @@ class OffsetAdmin(AdminMember):
 
     @answers
     async def copy_offsets(self, source: str, target: str, topic: str, *, preview: bool = True) -> list[OffsetMove]:
-        """Return where each queue would bring `target` to be where `source` is; with `preview=False`, move it there.
+        """Return the move of `target` to the offset of `source` in each queue; with `preview=False`, make the moves.
 
         Raises TopicNotFound, and BrokerError for a source that consumed nothing of the topic.
         """
@@ -61,7 +61,7 @@ class OffsetAdmin(AdminMember):
         ]
 
     async def _goals(self, topic: str, route: TopicRouteData, to: Place) -> Goals:
-        """Raises ClientOptionIllegal."""
+        """Return the offset to move to in each queue. Raises ClientOptionIllegal."""
         if isinstance(to, Mapping):
             return await self._named_goals(topic, route, to)
         if isinstance(to, str):
@@ -86,7 +86,7 @@ class OffsetAdmin(AdminMember):
         return goals
 
     async def _move(self, group: str, topic: str, move: Move) -> None:
-        """Store the offset, then have the broker tell it to members: by this queue, or where it can't, by the time."""
+        """Store the offset, then have the broker reset its members: to this offset, or to the time if it can't."""
         await put_offset(self._calls, move.address, group, move.queue, move.after)
         header = ResetOffsetRequestHeader(
             group=group,

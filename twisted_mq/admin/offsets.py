@@ -1,4 +1,4 @@
-"""Moving the offsets of a group: what it would do, and doing it (Apache: DefaultMQAdminExtImpl, resetOffsetByTimestampOld)."""
+"""Moves of a group's offsets: preview and execution (Apache: DefaultMQAdminExtImpl, resetOffsetByTimestampOld)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.header_codec import decode_header
 
 TO_THE_END = -1
-"""The time that stands for the end of each queue."""
+"""The time value that means the end of each queue."""
 
 Goals = Mapping[str, Mapping[MessageQueue, int | None]]
-"""Broker's address -> queue -> the offset to move to; None for the queue's end."""
+"""Broker address -> queue -> the offset to move to; None for the queue's end."""
 
 
 @attrs.frozen
 class Move:
-    """One queue. `before` is None where the group has no offset; `stored_ms` is of the message at `after`, None at the end."""
+    """A move in one queue.
+
+    `before` is None if the group has no offset. `stored_ms` is the store time of the message at `after`; None at the end.
+    """
 
     queue: MessageQueue
     address: str
@@ -49,12 +52,12 @@ class Move:
 
     @property
     def again(self) -> int:
-        """Messages that were consumed and would come once more."""
+        """The number of consumed messages that the group would receive again."""
         return max(0, (self.before or 0) - self.after)
 
     @property
     def skipped(self) -> int:
-        """Messages that would never come."""
+        """The number of messages that the group would never receive."""
         return max(0, self.after - (self.before or 0))
 
     @property
@@ -62,11 +65,11 @@ class Move:
         return self.before is not None and self.after <= self.before
 
 
-# what it would do
+# preview
 
 
 async def goals_of_time(admin: AdminCalls, topic: str, route: TopicRouteData, time_ms: int) -> Goals:
-    """Where each queue of a topic is at a time."""
+    """Return the offset of each queue of a topic at a time."""
     goals: dict[str, dict[MessageQueue, int | None]] = {}
     for data in route.queue_datas or ():
         address = broker_address(route, data.broker_name)
@@ -80,7 +83,7 @@ async def goals_of_time(admin: AdminCalls, topic: str, route: TopicRouteData, ti
 async def planned_moves(
     admin: AdminCalls, group: str, goals: Goals, advance: Callable[[int], None] = lambda amount: None
 ) -> list[Move]:
-    """What would happen to each queue, in order. Changes nothing; `advance` is told how many queues were looked at."""
+    """Return the move in each queue, sorted. Changes nothing. `advance` is called with the number of queues just read."""
     moves: list[Move] = []
     for address, queues in goals.items():
         for move in await _moves_at(admin, group, address, queues):
@@ -106,7 +109,7 @@ async def _moves_at(
 
 
 async def _ends(admin: AdminCalls, address: str, topics: set[str]) -> dict[tuple[str, int], int]:
-    """The end of each queue of these topics at a broker."""
+    """Return the end of each queue of these topics at a broker."""
     tables = [(await admin.topic_stats(address, topic)).offset_table for topic in sorted(topics)]
     return {(queue.topic, queue.queue_id): offset.max_offset for table in tables for queue, offset in table.items()}
 
@@ -116,11 +119,11 @@ async def _stored_ms(admin: AdminCalls, move: Move) -> int | None:
     return found[0].store_timestamp if found else None
 
 
-# doing it
+# execution
 
 
 async def commit_offset(admin: AdminCalls, address: str, group: str, queue: MessageQueue, offset: int) -> None:
-    """Put a group to an offset of a queue of that broker."""
+    """Set the offset of a group in a queue of the broker."""
     header = UpdateConsumerOffsetRequestHeader(
         consumer_group=group,
         topic=queue.topic,
@@ -132,7 +135,7 @@ async def commit_offset(admin: AdminCalls, address: str, group: str, queue: Mess
 
 
 async def put_offset(admin: AdminCalls, address: str, group: str, queue: MessageQueue, offset: int) -> None:
-    """As `commit_offset`, where a group that the broker does not know is made."""
+    """Set an offset as `commit_offset` does; create the group if the broker does not have it."""
     try:
         await commit_offset(admin, address, group, queue, offset)
     except BrokerError as error:
@@ -144,7 +147,7 @@ async def put_offset(admin: AdminCalls, address: str, group: str, queue: Message
 
 
 async def reset_at(admin: AdminCalls, address: str, header: ResetOffsetRequestHeader) -> dict[MessageQueue, int]:
-    """What one broker moved."""
+    """Reset offsets at one broker; return the queues that it moved, with their offsets."""
     answer = await admin.invoke(address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
     return decode_body(ResetOffsetBody, answer.body).offset_table if answer.body else {}
 
@@ -152,7 +155,7 @@ async def reset_at(admin: AdminCalls, address: str, header: ResetOffsetRequestHe
 async def reset_members(
     admin: AdminCalls, route: TopicRouteData, header: ResetOffsetRequestHeader
 ) -> dict[MessageQueue, int] | None:
-    """The new offsets, which the brokers told the consumers; None where no consumer is there."""
+    """Reset the offsets of connected consumers; return the new offsets, None if no consumer is connected."""
     table: dict[MessageQueue, int] = {}
     try:
         for address in addresses_of(route):
@@ -167,7 +170,7 @@ async def reset_members(
 async def reset_stored(
     admin: AdminCalls, group: str, topic: str, time_ms: int, force: bool, route: TopicRouteData
 ) -> AsyncIterator[RollbackStats]:
-    """Without a running consumer: move the group to a time, -1 for the end, queue by queue."""
+    """Move a group without running consumers to a time (-1 for the end), queue by queue."""
     for broker in route.broker_datas or ():
         address = select_address(broker.broker_addrs)
         if address is None:
@@ -180,7 +183,7 @@ async def reset_stored(
 async def _held(
     admin: AdminCalls, address: str, group: str, topic: str, route: TopicRouteData, broker_name: str
 ) -> dict[MessageQueue, OffsetWrapper]:
-    """Where the group is in each queue; at their begin where it never consumed."""
+    """Return the group's offset in each queue; the begin of each queue if the group never consumed."""
     stats = await broker_stats(admin, address, group)
     held = {queue: offset for queue, offset in stats.offset_table.items() if queue.topic == topic}
     if held:

@@ -1,4 +1,4 @@
-"""The state of an ordered topic as an operator sees it: what waits or was lost in each unit, why, and what frees it. Pure."""
+"""The state of an ordered topic for operators: what waits or was lost in each unit, why, and how to free it. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
 
 @attrs.frozen
 class Leader:
-    """The active client of a client group; None without one. `candidates` counts it and those that stand by."""
+    """The active client of a client group; None without one. `candidates` counts it and its standbys."""
 
     group: str
     client: str | None = None
@@ -113,7 +113,7 @@ class TopicState:
             )
 
     def _endless(self, term: Term) -> Iterator[str]:
-        """A term ends when a broker that surely has all its messages says that they are consumed."""
+        """Yield why a term cannot end: it ends when a broker that is certain to have all its messages reports them consumed."""
         members = self.groups[term.group].members
         speaker = MASTER if MASTER in members else SLAVE
         if speaker in members and not members[speaker].complete:

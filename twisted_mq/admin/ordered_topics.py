@@ -1,4 +1,4 @@
-"""What is known of an ordered topic: its lists, its groups, who leads, what is still to be consumed, what blocks."""
+"""Reads the state of an ordered topic: its lists, groups, leaders, unconsumed messages, and what blocks it."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from twisted_mq.protocol.headers import GetConsumeStatsRequestHeader
 from twisted_mq.remoting.errors import RemotingError
 
 AT_ONCE = 32
-"""Units read at the same time."""
+"""The number of units that are read at the same time."""
 
 
 @attrs.frozen
 class OrderSession:
-    """`admin` asks brokers and name servers."""
+    """Connections for ordered topics: `admin` asks brokers and name servers, `coordinator` is the coordinator."""
 
     admin: AdminCalls
     coordinator: ICoordinator
 
 
 async def declared_topics(session: OrderSession) -> list[str]:
-    """All ordered topics, in order."""
+    """Return the names of all ordered topics, sorted."""
     return sorted(await session.coordinator.children(TOPICS))
 
 
 async def read_state(session: OrderSession, topic: str) -> TopicState:
-    """Raises OrderedTopicUnknown, QueueBlocked, and as the coordinator's reads do."""
+    """Read the state of a topic. Raises OrderedTopicUnknown, QueueBlocked, and as the coordinator's reads do."""
     coordinator = session.coordinator
     declared = await read_topic(coordinator, topic)
     slots = defer.DeferredSemaphore(AT_ONCE)
@@ -91,17 +91,17 @@ async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitSt
 
 
 async def _unreached(coordinator: ICoordinator, path: str, lists: Lists) -> str | None:
-    """The producer that reports that it cannot reach the present head."""
+    """Return the producer that reports that it cannot reach the current head; None without such a report."""
     node = await coordinator.read(path)
     try:
         report = None if node is None else decode_unreached(path, node.data)
     except DocumentFault:
-        return None  # brokers pass it over, too
+        return None  # brokers ignore it, too
     return report.client if report is not None and (report.group, report.epoch) == (lists.head, lists.epoch) else None
 
 
 async def _producers(coordinator: ICoordinator, topic: str, unit: str) -> tuple[Leader, ...]:
-    """One of all groups leads."""
+    """Return the candidates of each producer group. Only one of all groups has a leader."""
     path = producers_path(topic, unit)
     names = [name for name in await coordinator.children(path) if term_of(name) is not None]
     leader = leader_of(names)
@@ -137,11 +137,11 @@ def _with_backlog(units: Iterable[UnitState]) -> list[str]:
 
 
 Lags = dict[int, dict[str, int]]
-"""By queue and consumer group: messages that are not consumed. Under "" stands what waits for a first group."""
+"""Queue -> consumer group -> unconsumed messages. The key "" counts those that wait for a first group."""
 
 
 async def _lags(session: OrderSession, topic: str, state: GroupState, groups: Sequence[str]) -> Lags | None:
-    """The lags at the broker that serves the group; None where it can't be asked."""
+    """Return the lags at the broker that serves the group; None if it can't be asked."""
     if not state.members:
         return None
     address = state.members[min(state.members)].address
@@ -174,14 +174,14 @@ async def _cut_off(session: OrderSession, unit: UnitState, state: GroupState) ->
                 members = await consumer_connection(session.admin, leader.group, member.address)
                 connected |= {one.client_id for one in members.connection_set}
             except (BrokerError, RemotingError):
-                continue  # it knows no member of the group, or is told as a broker that does not answer
+                continue  # it knows no member of the group, or is reported as a broker that does not answer
         if leader.client not in connected:
             found[leader.group] = leader.client
     return found
 
 
 async def _deleted(session: OrderSession, topic: str, state: GroupState, silent: list[str]) -> dict[int, int]:
-    """By queue, the most messages that a broker of the group deleted unconsumed. What does not answer becomes `silent`."""
+    """Return, by queue, the most messages that a broker deleted unconsumed. Adds brokers that do not answer to `silent`."""
     found: Counter[int] = Counter()
     for member in state.members.values():
         try:

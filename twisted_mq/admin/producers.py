@@ -1,4 +1,4 @@
-"""Producers that are connected to brokers."""
+"""Requests for the producers that are connected to brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.protocol.headers import GetAllProducerInfoRequestHeader
 
 @attrs.frozen
 class ConnectedProducer:
-    """A member of a producer group at one broker."""
+    """A member of a producer group, connected to one broker."""
 
     group: str
     broker_name: str
@@ -21,13 +21,13 @@ class ConnectedProducer:
 
 
 async def producers_at(admin: AdminCalls, address: str) -> dict[str, list[ProducerInfo]]:
-    """Producer group -> its members at a broker."""
+    """Return producer group -> its members at a broker."""
     header = GetAllProducerInfoRequestHeader()
     return (await admin.ask(address, ProducerTableInfo, RequestCode.GET_ALL_PRODUCER_INFO, header)).data
 
 
 async def producers(admin: AdminCalls, masters: dict[str, str]) -> list[ConnectedProducer]:
-    """Members of all producer groups, by group, client and broker. Raises the first failure."""
+    """Return the members of all producer groups, sorted by group, client and broker. Raises the first failure."""
     tables = await at_once(lambda address: producers_at(admin, address), masters.values())
     found = [
         ConnectedProducer(group, name, info)

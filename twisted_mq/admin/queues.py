@@ -1,4 +1,4 @@
-"""Queues of a topic as a reader sees them: where they are, where they begin and end, and what stands in them."""
+"""Reads of a topic's queues without a consumer group: their brokers, begin and end offsets, and messages."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 
 TOOLS_GROUP = "TOOLS_CONSUMER"
-"""The group under which Apache's tool reads (MixAll.TOOLS_CONSUMER_GROUP); brokers know it without being told."""
+"""The group that Apache's tools read with (MixAll.TOOLS_CONSUMER_GROUP). Every broker has it."""
 
 PULL_TIMEOUT_SECONDS = 10.0
-"""consumerPullTimeoutMillis"""
+"""The timeout of a pull (consumerPullTimeoutMillis)."""
 SUSPEND_MS = 20_000
-"""brokerSuspendMaxTimeMillis; it counts for nothing, for these pulls do not wait."""
+"""The wait of a long poll (brokerSuspendMaxTimeMillis). It has no effect here: these pulls do not wait."""
 BATCH = 32
 
 
 def readable_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues that a consumer has of a topic, in order (MQClientInstance.topicRouteData2TopicSubscribeInfo)."""
+    """Return the readable queues of a topic, sorted (MQClientInstance.topicRouteData2TopicSubscribeInfo)."""
     return sorted(
         MessageQueue(topic, data.broker_name, queue_id)
         for data in route.queue_datas or ()
@@ -43,7 +43,7 @@ def readable_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def broker_address(route: TopicRouteData, broker_name: str) -> str:
-    """Where a broker of a route is reached. Raises AdminError."""
+    """Return the address of a broker of a route. Raises AdminError."""
     for broker in route.broker_datas or ():
         address = select_address(broker.broker_addrs)
         if broker.broker_name == broker_name and address:
@@ -53,7 +53,7 @@ def broker_address(route: TopicRouteData, broker_name: str) -> str:
 
 
 class QueueReader:
-    """Asks brokers of one topic for offsets and messages. `route` may be that of another topic, of a light queue's parent."""
+    """Reads offsets and messages of one topic. `route` may be another topic's: for a light queue, its parent's."""
 
     def __init__(self, admin: AdminCalls, route: TopicRouteData, group: str = TOOLS_GROUP) -> None:
         self._admin = admin
@@ -62,15 +62,15 @@ class QueueReader:
 
     @classmethod
     async def of(cls, admin: AdminCalls, topic: str, group: str = TOOLS_GROUP) -> QueueReader:
-        """A reader of a topic's queues. Raises BrokerError for a topic without a route."""
+        """Make a reader of a topic's queues. Raises BrokerError for a topic without a route."""
         return cls(admin, await admin.topic_route(topic), group)
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of the topic that can be read."""
+        """Return all readable queues of the topic."""
         return readable_queues(topic, self._route)
 
     def address(self, queue: MessageQueue) -> str:
-        """The broker of a queue. Raises AdminError."""
+        """Return the address of a queue's broker. Raises AdminError."""
         return broker_address(self._route, queue.broker_name)
 
     async def min_offset(self, queue: MessageQueue) -> int:
@@ -84,23 +84,23 @@ class QueueReader:
         return decode_header(GetMaxOffsetResponseHeader, answer).offset
 
     async def offset_at(self, queue: MessageQueue, time_ms: int) -> int:
-        """The first offset stored at that time or later."""
+        """Return the offset of the first message stored at or after a time; the end if there is no such message."""
         return await offset_at(self._admin, self.address(queue), queue, time_ms)
 
     async def span(self, queue: MessageQueue, begin_ms: int | None, end_ms: int | None) -> tuple[int, int]:
-        """First and last offset of a queue, or of a time in it."""
+        """Return the begin and end offset of a queue, or of a period in it."""
         first = await self.min_offset(queue) if begin_ms is None else await self.offset_at(queue, begin_ms)
         last = await self.max_offset(queue) if end_ms is None else await self.offset_at(queue, end_ms)
         return first, last
 
     async def pull(self, queue: MessageQueue, offset: int, count: int = BATCH, expression: str = "*") -> PullResult:
-        """What stands at an offset; does not wait for what comes."""
+        """Pull messages from an offset. Does not wait for new ones."""
         return await pull_at(self._admin, self.address(queue), queue, offset, count, expression, self._group)
 
     async def pulls(
         self, queue: MessageQueue, first: int, last: int, expression: str = "*"
     ) -> AsyncIterator[PullResult]:
-        """Pulls from `first` until `last`, which is left out; the last pull may find nothing."""
+        """Yield pulls from `first` to before `last`. The last pull may have no message."""
         offset = first
         while offset < last:
             result = await self.pull(queue, offset, expression=expression)
@@ -111,7 +111,7 @@ class QueueReader:
 
 
 async def offset_at(admin: AdminCalls, address: str, queue: MessageQueue, time_ms: int) -> int:
-    """The first offset of a queue stored at that time or later; the end where there is none."""
+    """Return the offset of a queue's first message stored at or after a time; the end if there is no such message."""
     header = SearchOffsetRequestHeader(topic=queue.topic, queue_id=queue.queue_id, timestamp=time_ms)
     answer = await admin.invoke(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header)
     return decode_header(SearchOffsetResponseHeader, answer).offset
@@ -126,7 +126,7 @@ async def pull_at(
     expression: str = "*",
     group: str = TOOLS_GROUP,
 ) -> PullResult:
-    """What stands at an offset of a queue of that broker; does not wait for what comes."""
+    """Pull messages from an offset of a queue at the broker. Does not wait for new ones."""
     header = PullMessageRequestHeader(
         consumer_group=group,
         topic=queue.topic,

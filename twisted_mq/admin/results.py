@@ -1,4 +1,4 @@
-"""Values that `Admin` returns. Times are datetimes in UTC."""
+"""The values that `Admin` returns. Times are datetimes in UTC."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 
 
 def moment_of(time_ms: int | None) -> datetime | None:
-    """Return a time in ms since 1970 as a datetime in UTC; None for None and for 0, which brokers send for no time."""
+    """Return a time in ms since 1970 as a datetime in UTC; None for None and for 0, which brokers send without a time."""
     return None if not time_ms or time_ms < 0 else datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
@@ -31,18 +31,18 @@ class TopicSettings:
 
 @attrs.frozen
 class TopicQueue:
-    """A queue of a topic: it holds the offsets from `begin` to before `end`."""
+    """A queue of a topic. It holds the offsets from `begin` to before `end`."""
 
     queue: MessageQueue
     begin: int
     end: int
     last_stored: datetime | None
-    """When its last message was stored; None for an empty queue."""
+    """The time when its last message was stored; None for an empty queue."""
 
 
 @attrs.frozen
 class TopicDescription:
-    """A topic at all its brokers, in order of their names."""
+    """A topic at all its brokers, sorted by broker name."""
 
     name: str
     kind: TopicKind
@@ -51,13 +51,13 @@ class TopicDescription:
 
     @property
     def messages(self) -> int:
-        """Messages in all queues together."""
+        """The number of messages in all queues."""
         return sum(one.end - one.begin for one in self.queues)
 
 
 @attrs.frozen
 class GroupMember:
-    """A consumer that is connected; `address` is host:port as the broker sees it."""
+    """A connected consumer. `address` is its host:port as the broker sees it."""
 
     client_id: str
     address: str
@@ -75,24 +75,24 @@ class GroupDescription:
     message_model: str | None
     """CLUSTERING or BROADCASTING."""
     retry_max_times: int | None
-    """How often a message is tried again before it becomes a dead letter; None where no broker has settings of the group."""
+    """The number of retries before a message becomes a dead letter; None if no broker has settings of the group."""
     order: bool
-    """Whether messages that failed wait in their queue (consumeMessageOrderly)."""
+    """True if failed messages wait in their queue (consumeMessageOrderly)."""
 
 
 @attrs.frozen
 class OffsetMove:
-    """A move of a group in one queue. `before` is None where the group has no offset."""
+    """A move of a group in one queue. `before` is None if the group has no offset."""
 
     queue: MessageQueue
     before: int | None
     after: int
     stored: datetime | None
-    """When the message at `after` was stored; None at the end of the queue."""
+    """The time when the message at `after` was stored; None at the end of the queue."""
     again: int
-    """Messages that the group has consumed and will receive once more."""
+    """The number of consumed messages that the group will receive again."""
     skipped: int
-    """Messages that the group will never receive."""
+    """The number of messages that the group will never receive."""
 
 
 @attrs.frozen
@@ -106,11 +106,11 @@ class User:
 
 @attrs.frozen
 class Right:
-    """A rule: whether a subject, for example User:billing, may do `actions` on a resource, for example Topic:Orders."""
+    """A rule that allows or denies a subject (for example User:billing) actions on a resource (for example Topic:Orders)."""
 
     subject: str
     resource: str
     actions: tuple[str, ...]
     source_ips: tuple[str, ...]
-    """Addresses from which the rule counts; empty for all."""
+    """The client addresses to which the rule applies; empty for all."""
     allowed: bool

@@ -1,4 +1,4 @@
-"""Sending as an operator does: a producer for one piece of work."""
+"""Sending for operators, with a producer that lives for one task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twisted_mq.protocol.messages.message import Message
 
 @asynccontextmanager
 async def started_producer(admin: AdminCalls, group: str, *, trace: bool = False) -> AsyncIterator[Producer]:
-    """A producer of its own, stopped at the end."""
+    """Start a producer, and stop it at the end of the block."""
     assert admin.reactor is not None
     keys = admin.credentials
     named = ClientOptions() if keys is None else ClientOptions(access_key=keys.access_key, secret_key=keys.secret_key)
@@ -34,6 +34,6 @@ async def started_producer(admin: AdminCalls, group: str, *, trace: bool = False
 async def send_once(
     admin: AdminCalls, message: Message, group: str, queue: MessageQueue | None = None, *, trace: bool = False
 ) -> SendResult:
-    """What became of one message."""
+    """Send one message with a new producer; return the result."""
     async with started_producer(admin, group, trace=trace) as producer:
         return await producer.send(message, queue)

@@ -1,4 +1,4 @@
-"""Counters that brokers keep of topics and groups (Apache: BrokerStatsManager)."""
+"""Counters of topics and groups at brokers (Apache: BrokerStatsManager)."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 
 @attrs.frozen
 class Counted:
-    """A rate of the last minute, and how many in the last day."""
+    """A counter: its rate in the last minute, per second, and its sum over the last day."""
 
     rate: float = 0.0
     in_a_day: int = 0
 
     def plus(self, data: BrokerStatsData) -> Counted:
-        """With another broker's figures: those of the day, or where it has none the hour's or the minute's."""
+        """Add another broker's counter. If it has no sum of the day, the hour's or the minute's is added."""
         parts = [part for part in (data.stats_day, data.stats_hour, data.stats_minute) if part is not None]
         minute = 0.0 if data.stats_minute is None else data.stats_minute.tps
         return Counted(self.rate + minute, self.in_a_day + next((part.sum for part in parts if part.sum), 0))
 
 
 async def counted(admin: AdminCalls, route: TopicRouteData, name: str, key: str) -> Counted:
-    """A counter of all masters together; a broker that has not counted yet adds nothing."""
+    """Return the sum of a counter over all masters. A broker without the counter adds nothing."""
     total = Counted()
     for broker in route.broker_datas or ():
         address = (broker.broker_addrs or {}).get(MASTER_ID)
@@ -37,7 +37,7 @@ async def counted(admin: AdminCalls, route: TopicRouteData, name: str, key: str)
 
 
 async def stats_of(admin: AdminCalls, address: str, name: str, key: str) -> BrokerStatsData | None:
-    """A counter of one broker; None where it has none of that key."""
+    """Return a counter of one broker; None if it has no counter of that key."""
     header = ViewBrokerStatsDataRequestHeader(stats_name=name, stats_key=key)
     try:
         return await admin.ask(address, BrokerStatsData, RequestCode.VIEW_BROKER_STATS_DATA, header)

@@ -17,18 +17,18 @@ from twisted_mq.protocol.flags import PERM_READ, PERM_WRITE
 from twisted_mq.routing.errors import ClientOptionIllegal, TopicNotFound
 
 QUEUES = 8
-"""Queues of a new topic at each broker (Apache: UpdateTopicSubCommand)."""
+"""The number of queues of a new topic at each broker (Apache: UpdateTopicSubCommand)."""
 MOST_QUEUES = 1 << 16
 ROUTE_LOOKS, ROUTE_PAUSE_SECONDS = 50, 0.1
-"""How often, and how far apart, the name server is asked for a new topic."""
+"""The number of lookups of a new topic at the name server, and the pause between them."""
 
 
 class TopicExists(AdminError):
-    """Raised when a topic is created that a broker has."""
+    """Raised when a broker already has the topic to create."""
 
 
 class TopicAdmin(AdminMember):
-    """Topics."""
+    """The methods of `Admin` for topics."""
 
     @answers
     async def create_topic(
@@ -42,9 +42,10 @@ class TopicAdmin(AdminMember):
     ) -> TopicDescription:
         """Create a topic at every master of a cluster, and wait until the name server has its route (5 s at most).
 
-        `queues` counts at each broker. `attributes` are the topic's, for example {"message.type": "FIFO"}. With `order`
-        the queues of a broker that is away are not passed on to others (orderMessageEnable). `cluster` may be left out
-        where there is one. Raises TopicExists, AdminError (unknown cluster, no route in time), BrokerError (refused).
+        `queues` is the number at each broker. `attributes` are the topic's, for example {"message.type": "FIFO"}. With
+        `order`, other brokers do not take over the queues of an unreachable one (orderMessageEnable). `cluster` is
+        optional if there is only one. Raises TopicExists, AdminError (unknown cluster, no route in time), BrokerError
+        (refused).
         """
         check_topic(name)
         masters = await self._masters(cluster)
@@ -71,7 +72,7 @@ class TopicAdmin(AdminMember):
         writable: bool | None = None,
         attributes: Mapping[str, str | None] | None = None,
     ) -> TopicDescription:
-        """Change a topic at all its masters; what is left out (None) stays. An attribute of None is removed.
+        """Change a topic at all its masters. Arguments that are None change nothing. An attribute that is None is removed.
 
         Raises TopicNotFound, ClientOptionIllegal, BrokerError.
         """
@@ -109,7 +110,7 @@ class TopicAdmin(AdminMember):
         return sorted(topic for topic in await self._calls.topic_list() if kind_of(topic, own) in kinds)
 
     async def _held(self, address: str, name: str) -> TopicConfig | None:
-        """Return a topic's settings at a broker; None where the broker does not have the topic."""
+        """Return a topic's settings at a broker; None if the broker does not have the topic."""
         try:
             return await topic_config(self._calls, address, name)
         except BrokerError as error:
@@ -159,7 +160,7 @@ def _settings(broker: str, config: TopicConfig) -> TopicSettings:
 
 
 def _count(queues: int) -> int:
-    """Raises ClientOptionIllegal."""
+    """Check a number of queues and return it. Raises ClientOptionIllegal."""
     if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MOST_QUEUES:
         raise ClientOptionIllegal(f"queues: a number from 1 to {MOST_QUEUES} is needed, got {queues!r}")
     return queues

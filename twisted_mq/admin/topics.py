@@ -1,4 +1,4 @@
-"""Topics: what kind they are, where they are, how they are set, and changing that."""
+"""Requests that read and change topics: their kind, brokers and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC, DLQ_PREFI
 
 
 class TopicKind(enum.StrEnum):
-    """What topics are for."""
+    """The kinds of topics, by purpose."""
 
     NORMAL = "normal"
     RETRY = "retry"
@@ -27,7 +27,7 @@ class TopicKind(enum.StrEnum):
 
 
 def kind_of(topic: str, brokers_own: frozenset[str] = frozenset()) -> TopicKind:
-    """`brokers_own` has the names of clusters and brokers: each has a topic of its name."""
+    """Return the kind of a topic. `brokers_own` has the names of clusters and brokers, which have topics of these names."""
     if topic.startswith(RETRY_PREFIX):
         return TopicKind.RETRY
     if topic.startswith(DLQ_PREFIX):
@@ -38,23 +38,23 @@ def kind_of(topic: str, brokers_own: frozenset[str] = frozenset()) -> TopicKind:
 
 
 async def brokers_own_topics(admin: AdminCalls) -> frozenset[str]:
-    """The names that clusters and brokers have topics of."""
+    """Return the names of clusters and brokers, which are also names of topics."""
     return own_topics_of(await admin.cluster_info())
 
 
 def own_topics_of(cluster: ClusterInfo) -> frozenset[str]:
-    """The same, of what is known already."""
+    """Return the names as `brokers_own_topics` does, from cluster data already read."""
     return frozenset({*(cluster.cluster_addr_table or {}), *(cluster.broker_addr_table or {})})
 
 
 def masters_of(route: TopicRouteData) -> dict[str, str]:
-    """Broker name -> its master's address, in order."""
+    """Return broker name -> its master's address, sorted. Brokers without a master are left out."""
     held = {one.broker_name: (one.broker_addrs or {}).get(MASTER_ID) for one in route.broker_datas or ()}
     return {name: address for name, address in sorted(held.items()) if address}
 
 
 async def topic_config(admin: AdminCalls, address: str, topic: str) -> TopicConfig:
-    """How a broker has a topic. Raises BrokerError where it has none of this name."""
+    """Return the settings of a topic at a broker. Raises BrokerError if the broker does not have the topic."""
     header = GetTopicConfigRequestHeader(topic=topic)
     answer = await admin.invoke(address, RequestCode.GET_TOPIC_CONFIG, header)
     return decode_body(TopicConfigAndQueueMapping, answer.body)
@@ -63,13 +63,13 @@ async def topic_config(admin: AdminCalls, address: str, topic: str) -> TopicConf
 async def put_topic(
     admin: AdminCalls, address: str, config: TopicConfig, attributes: Mapping[str, str] | None = None
 ) -> None:
-    """Make or change a topic at a broker. `attributes` are changes, "+name" -> value or "-name" -> ""; the others stay."""
+    """Create or change a topic at a broker. `attributes` has changes: "+name" -> value, or "-name" -> "" to remove."""
     text = ",".join(f"{name}={value}" if value else name for name, value in (attributes or {}).items())
     await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, creation(config, attributes=text))
 
 
 def creation(config: TopicConfig, **more: Any) -> CreateTopicRequestHeader:
-    """The header that asks for a topic; `more` are its fields that no configuration has."""
+    """Return the header of a request to create a topic. `more` has the fields that are not in the configuration."""
     return CreateTopicRequestHeader(
         topic=config.topic_name,
         default_topic=AUTO_CREATE_TOPIC,
@@ -84,7 +84,7 @@ def creation(config: TopicConfig, **more: Any) -> CreateTopicRequestHeader:
 
 
 def changed(config: TopicConfig, read_queues: int, write_queues: int, perm: int) -> TopicConfig:
-    """The same topic with other numbers."""
+    """Return the configuration with other numbers of queues and another permission."""
     return TopicConfig(
         **{
             **{field.name: getattr(config, field.name) for field in attrs.fields(TopicConfig)},

@@ -1,4 +1,4 @@
-"""What became of a message, by the traces that clients sent."""
+"""The traces of a message, which clients sent to the trace topic."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.trace import Trace, decode_traces
 
 Shown = tuple[Trace, str]
-"""A trace and the client's host."""
+"""A trace and the host of its client."""
 
 
 def traces_of(message: MessageExt, message_id: str) -> Iterator[Shown]:
-    """The traces of one id in a message of the trace topic, in the order in which the client wrote them."""
+    """Yield the traces of an id in a message of the trace topic, in the order in which the client wrote them."""
     host = message.born_host.rpartition(":")[0]
     for trace in decode_traces(message.body):
         if trace.msg_id == message_id:

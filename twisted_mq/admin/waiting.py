@@ -1,4 +1,4 @@
-"""What brokers keep back: delayed messages until their time, half messages until their producer decides."""
+"""Messages that brokers do not deliver yet: delayed messages until their time, half messages until they are decided."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ LEVEL_FIGURE = "scheduleMessageOffset_"
 DELAYED_SHOWN = 50
 HALVES_SHOWN = 50
 MOST_READ = 2000
-"""Half messages and decisions that are read to find those that wait."""
+"""The limit of half messages, and of decisions, that are read to find undecided ones."""
 
 
 @attrs.frozen
 class DelayLevel:
-    """A level at a broker: its messages from `delivered` to `end` wait."""
+    """A delay level at a broker. Its messages from offset `delivered` to before `end` wait."""
 
     level: int
     delivered: int
@@ -44,9 +44,9 @@ class DelayLevel:
 
 
 async def delay_levels(admin: AdminCalls, address: str, figures: Mapping[str, str]) -> list[DelayLevel]:
-    """Each level that was ever used at a broker with these runtime figures, in order.
+    """Return each delay level that was ever used at a broker with these runtime metrics, sorted.
 
-    A broker's figures have the levels alone of which it has delivered something since its start.
+    A broker's metrics have only the levels of which it has delivered messages since its start.
     """
     try:
         queues = (await admin.topic_stats(address, SCHEDULE_TOPIC)).offset_table
@@ -62,12 +62,12 @@ async def delay_levels(admin: AdminCalls, address: str, figures: Mapping[str, st
 
 
 def _delivered(text: str) -> int:
-    """Of "20,25", which is delivered and stored up to; 0 for any other text."""
+    """Return the offset up to which a level is delivered: 20 for "20,25" (delivered, stored); 0 for any other text."""
     return parse_int(text.partition(",")[0].strip(), 64) or 0
 
 
 async def delayed_messages(admin: AdminCalls, broker_name: str, address: str, level: DelayLevel) -> list[MessageExt]:
-    """The next messages of a level."""
+    """Return the next messages of a delay level."""
     if not level.waiting:
         return []
     queue = MessageQueue(SCHEDULE_TOPIC, broker_name, level.level - 1)
@@ -75,20 +75,20 @@ async def delayed_messages(admin: AdminCalls, broker_name: str, address: str, le
 
 
 async def timed(admin: AdminCalls, address: str) -> dict[str, int]:
-    """Topic -> messages that wait for a time of their own."""
+    """Return topic -> the number of messages that wait for a delivery time of their own."""
     found = await admin.ask(address, TimerMetricsSerializeWrapper, RequestCode.GET_TIMER_METRICS)
     return {topic: metric.count for topic, metric in sorted(found.timing_count.items()) if metric.count > 0}
 
 
 @attrs.frozen
 class Half:
-    """A message that a producer has sent and not decided yet."""
+    """A half message: its producer has neither committed it nor rolled it back."""
 
     message: MessageExt
 
     @property
     def topic(self) -> str | None:
-        """Where it goes once it is committed."""
+        """The topic to which it goes once it is committed."""
         return self.message.properties.get(PROPERTY_REAL_TOPIC)
 
     @property
@@ -97,13 +97,13 @@ class Half:
 
     @property
     def checks(self) -> int:
-        """How often its producer was asked."""
+        """The number of times that its producer was asked."""
         return parse_int(self.message.properties.get(PROPERTY_TRANSACTION_CHECK_TIMES)) or 0
 
 
 @attrs.frozen
 class OpenHalves:
-    """`count` is exact where all was read, else what was found among the first."""
+    """The undecided half messages of a broker. `count` is exact if all were read, else the number among the first ones."""
 
     shown: list[Half]
     count: int
@@ -111,7 +111,7 @@ class OpenHalves:
 
 
 async def open_halves(admin: AdminCalls, broker_name: str, address: str) -> OpenHalves:
-    """Half messages behind what the broker has checked, without those whose decision is noted."""
+    """Return half messages after the broker's check position that have no recorded decision."""
     stats = await broker_stats(admin, address, TRANSACTION_GROUP)
     held = {(queue.topic, queue.queue_id): one.consumer_offset for queue, one in stats.offset_table.items()}
     halves, all_halves = await _read(admin, address, MessageQueue(HALF_TOPIC, broker_name, 0), held)
@@ -122,7 +122,7 @@ async def open_halves(admin: AdminCalls, broker_name: str, address: str) -> Open
 
 
 def decided_offsets(body: bytes) -> list[int]:
-    """The half queue offsets that an operation names: b"7,9,12,"."""
+    """Return the half queue offsets that an operation names, for example b"7,9,12,"."""
     offsets = (parse_int(part, 64) for part in body.decode("utf-8", "replace").split(","))
     return [offset for offset in offsets if offset is not None]
 
@@ -130,7 +130,7 @@ def decided_offsets(body: bytes) -> list[int]:
 async def _read(
     admin: AdminCalls, address: str, queue: MessageQueue, held: Mapping[tuple[str, int], int]
 ) -> tuple[list[MessageExt], bool]:
-    """What stands behind the broker's own position, and whether that is all."""
+    """Return messages after the broker's own position in a queue, and whether these are all."""
     offset, found = held.get((queue.topic, queue.queue_id), 0), list[MessageExt]()
     while len(found) < MOST_READ:
         result = await pull_at(admin, address, queue, max(0, offset))
