@@ -30,7 +30,7 @@ MENDED = (
     "CHANGELOG.md",
     "docs",
     "protocol",
-    "twisted_mq/client/core",
+    "twisted_mq/client",
     "twisted_mq/routing",
     "twisted_mq/admin",
     "twisted_mq/aio",

@@ -1,1 +1,1 @@
-"""Producers and consumers of strictly ordered queues: one active sender and one active consumer a queue, others stand by."""
+"""Producers and consumers of strictly ordered queues: one active sender and consumer a queue, others are on standby."""

@@ -1,4 +1,4 @@
-"""Where the coordinator of ordered topics comes from: the user gives it, or its address, or the topic's brokers say it."""
+"""Finds the coordinator of ordered topics: given by the user, by its address, or reported by the topic's brokers."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from twisted_mq.coordination.settings import CoordinatorSettings
 COORDINATOR_KEY = "orderCoordinator"
 
 Given = ICoordinator | CoordinatorSettings | str
-"""A client of the coordinator, how to reach it, or its address."""
+"""A client of the coordinator, settings to connect to it, or its address."""
 
 Connect = Callable[[CoordinatorSettings], ICoordinator]
 """Makes a client of the coordinator, not started."""
 
 
 class CoordinatorSource:
-    """One session for all units of one producer or consumer. A coordinator that was given is its owner's to start and stop."""
+    """The session that all units of one producer or consumer share. Its owner starts and stops a given coordinator."""
 
     def __init__(self, given: Given | None, client: MQClient, connect: Connect) -> None:
         self._given = given
@@ -34,7 +34,7 @@ class CoordinatorSource:
         self._waiting: list[defer.Deferred[ICoordinator]] | None = None
 
     async def of_topic(self, topic: str) -> ICoordinator:
-        """Connected. Raises CoordinatorUnknown, CoordinatorUnreachable, or why the topic's brokers can't be asked."""
+        """Return the coordinator, connected. Raises CoordinatorUnknown, CoordinatorUnreachable, or why brokers can't be asked."""
         given = self._given
         if given is not None and not isinstance(given, str | CoordinatorSettings):
             return given
@@ -49,7 +49,7 @@ class CoordinatorSource:
         return await waiting
 
     async def stop(self) -> None:
-        """End the own session."""
+        """End the session, unless the coordinator was given."""
         own, self._own = self._own, None
         if own is not None:
             await own.stop()
@@ -75,7 +75,7 @@ class CoordinatorSource:
         return coordinator
 
     async def _address_by_brokers(self, topic: str) -> str:
-        """The first that one of the topic's brokers says."""
+        """Return the first address that one of the topic's brokers reports."""
         await self._client.routes.find(topic)
         for broker in self._client.routes.addresses_of(topic):
             try:

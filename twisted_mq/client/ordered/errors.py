@@ -1,4 +1,4 @@
-"""What can go wrong with strictly ordered queues, each with what would free it in its text."""
+"""Errors of strictly ordered queues; each text says what would resolve it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from twisted_mq.ordering.documents import DocumentFault
 
 
 class OrderedError(ClientError):
-    """Root of what ordered producers and consumers fail with. No message of a queue is stored behind one that failed."""
+    """Root of the errors of ordered producers and consumers. No message of a queue is stored after one that failed."""
 
 
 class CoordinatorUnknown(OrderedError):
-    """Nobody says where the coordinator is."""
+    """Raised when neither the user nor a broker gives the coordinator's address."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
@@ -22,7 +22,7 @@ class CoordinatorUnknown(OrderedError):
 
 
 class CoordinatorUnreachable(OrderedError):
-    """The coordinator did not answer, or refuses this client; `__cause__` is its error."""
+    """Raised when the coordinator does not answer, or refuses this client; `__cause__` is its error."""
 
     def __init__(self, place: str, cause: BaseException) -> None:
         super().__init__(
@@ -33,7 +33,7 @@ class CoordinatorUnreachable(OrderedError):
 
 
 class OrderedTopicUnknown(OrderedError):
-    """The coordinator has no such topic: it is not an ordered one, or the chroot is another cluster's."""
+    """The coordinator does not have the topic: it is not an ordered one, or the chroot is another cluster's."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
@@ -45,12 +45,13 @@ class OrderedTopicUnknown(OrderedError):
 
 
 class QueueUnknown(OrderedError, ValueError):
-    """A queue number that the topic has not, or none where it has several."""
+    """Raised for a queue number that the topic does not have, or for no number if the topic has several queues."""
 
 
 class QueueBlocked(OrderedError):
-    """The coordinator's lists of a queue make no sense, or are older than a store: nobody sends or consumes until an operator
-    repairs them.
+    """The coordinator's lists of a queue are inconsistent, or older than a store.
+
+    No client sends to or consumes the queue until an operator repairs them.
     """
 
     def __init__(self, topic: str, unit: str, fault: DocumentFault) -> None:
@@ -63,7 +64,7 @@ class QueueBlocked(OrderedError):
 
 
 class NoHead(OrderedError):
-    """No broker group takes sends of the queue; `reasons` say why not, group by group, and what would free each."""
+    """No broker group accepts sends of the queue; `reasons` say why not for each group, and what would resolve it."""
 
     def __init__(self, topic: str, unit: str, seconds: float, reasons: tuple[str, ...]) -> None:
         super().__init__(
@@ -76,7 +77,7 @@ class NoHead(OrderedError):
 
 
 class NotLeader(OrderedError):
-    """Another producer of the group is the active sender of the queue, or nobody may be sure to be it now."""
+    """Another producer of the group is the active sender of the queue, or no producer can be sure now that it is."""
 
     def __init__(self, topic: str, unit: str, group: str, why: str) -> None:
         super().__init__(
@@ -88,8 +89,9 @@ class NotLeader(OrderedError):
 
 
 class SendTimedOut(OrderedError):
-    """A head was there and did not acknowledge in time: the message may be stored, once or more. `__cause__` is the last
-    refusal or failure, where there was one.
+    """A head was there and did not acknowledge in time: the message may be stored, once or more.
+
+    `__cause__` is the last refusal or failure, if there was one.
     """
 
     def __init__(self, topic: str, queue_id: int, seconds: float, last: BaseException | None) -> None:
@@ -102,7 +104,7 @@ class SendTimedOut(OrderedError):
 
 
 class SendGivenUp(OrderedError):
-    """A message before this one failed (`__cause__`): this one was given up, too, lest it overtake it."""
+    """A message before this one failed (`__cause__`): this one was given up, too, so that it does not overtake it."""
 
     def __init__(self, topic: str, queue_id: int, cause: BaseException) -> None:
         super().__init__(
@@ -113,7 +115,7 @@ class SendGivenUp(OrderedError):
 
 
 class TooMuchWaits(OrderedError):
-    """As much waits to be acknowledged as the options allow: nothing was sent of this message."""
+    """The messages that wait for an acknowledgement reach the limit of the options: nothing of this message was sent."""
 
     def __init__(self, topic: str, queue_id: int, messages: int, size_bytes: int) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What the coordinator says of broker groups, and in words why one takes no sends and what would free it."""
+"""The coordinator's view of broker groups; describes why a group accepts no sends and what would resolve it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted_mq.ordering.paths import group_path, member_path, members_path
 
 @attrs.frozen
 class GroupState:
-    """One broker group. `members` are its living brokers by id; `fault` is set where a document makes no sense."""
+    """A broker group. `members` are its living brokers by id; `fault` is set if a document is inconsistent."""
 
     group: str
     members: Mapping[int, Member] = attrs.field(factory=dict)
@@ -23,14 +23,14 @@ class GroupState:
     fault: DocumentFault | None = None
 
     def obstacle(self) -> str | None:
-        """Why the group is not well, and what to do about it; None where it is."""
+        """Return why the group is not well, and what to do about it; None if it is."""
         if self.fault is not None:
             return f"{self.group}: {self.fault}; put the node right by hand"
         fault = group_fault(self.members, GroupWish(self.retired))
         return None if fault is None else f"{self.group}: {fault}"
 
     def no_sends(self, lists: Lists) -> str | None:
-        """Why the group does not take sends of a unit; None where nothing is in its way."""
+        """Return why the group does not accept sends of a unit; None if it does."""
         term = next((term for term in lists.consume if term.group == self.group), None)
         obstacle = self.obstacle()
         if obstacle is None and term is not None and lists.head != self.group:
@@ -42,7 +42,7 @@ class GroupState:
 
 
 async def read_groups(coordinator: ICoordinator, groups: Iterable[str]) -> dict[str, GroupState]:
-    """The states of these groups. Fails as reads of the coordinator do."""
+    """Return the states of these groups. Fails as reads of the coordinator do."""
     return {group: await _read_group(coordinator, group) for group in groups}
 
 
@@ -62,7 +62,7 @@ async def _read_group(coordinator: ICoordinator, group: str) -> GroupState:
 
 
 def reasons_without_head(lists: Lists, states: Iterable[GroupState]) -> tuple[str, ...]:
-    """Group by group, why none of them takes the sends of a unit."""
+    """Return for each group why it does not accept the sends of a unit."""
     return tuple(
         state.no_sends(lists) or f"{state.group} is well; its master joins within a moment" for state in states
     )

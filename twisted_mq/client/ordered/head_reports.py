@@ -1,4 +1,4 @@
-"""A leading producer's reports of heads that it cannot reach, and how often it makes them."""
+"""A leading producer's reports of heads that it cannot reach, and the pauses between them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LONGEST_PAUSE_SESSIONS = 16
 
 
 class HeadReports:
-    """The reports of one producer and unit. Each report of another head comes after twice the pause of the one before.
+    """The reports of one producer and unit. The pause before a report of another head doubles with each report.
 
-    The pause is short again after a head answered. So a producer that reaches no group does not send the queue round.
+    It is short again after a head answered. So a producer that reaches no group does not move the queue in circles.
     """
 
     log = Logger()
@@ -33,7 +33,7 @@ class HeadReports:
         self._not_before = 0.0
 
     def unreached(self, group: str, epoch: int) -> None:
-        """Say that the head did not answer for a while."""
+        """Report that the head has not answered for a while."""
         report = UnreachedHead(group, epoch, self._client.client_id)
         now = self._client.reactor.seconds()
         if report == self._reported or now < self._not_before:
@@ -45,7 +45,7 @@ class HeadReports:
         defer.Deferred.fromCoroutine(self._write(encode_unreached(report))).addErrback(self._failed)
 
     def reached(self) -> None:
-        """A head answered: what was reported is no longer so."""
+        """Note that a head answered: withdraw the report."""
         self._pause_sessions, self._not_before = 1, 0.0
         if self._reported is not None:
             self._reported = None

@@ -1,4 +1,4 @@
-"""The event that tells a consumer of messages that it will never get."""
+"""The event of messages that were deleted before a consumer got them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import attrs
 class MessagesDeleted:
     """A broker's disk was full: it deleted messages of an ordered queue before the consumer group consumed them.
 
-    The offsets from `first_offset` to before `next_offset` are gone at that broker group. Those of the term that began behind
-    `first_offset` were acknowledged messages; consumption goes on at `next_offset`.
+    The offsets from `first_offset` to before `next_offset` are gone at that broker group. Those of the term that began after
+    `first_offset` were acknowledged messages. Consumption continues at `next_offset`.
     """
 
     consumer_group: str

@@ -1,4 +1,4 @@
-"""Consumes strictly ordered queues: in order, whatever broker fails, by one active consumer of the group a queue.
+"""Consumes strictly ordered queues: in order, whichever broker fails, by one active consumer of the group a queue.
 
 async def on_messages(messages, context):
     ...
@@ -60,10 +60,10 @@ from twisted_mq.remoting.client import Connect as ConnectBroker
 
 
 class OrderedConsumer:
-    """A member of a consumer group. It stands for election for each ordered queue of its topics.
+    """A member of a consumer group. It joins the leader election of each ordered queue of its topics.
 
-    Only the leader of a queue consumes it; others of the group stand by and go on where it committed. A group that is new
-    begins with the first message that any group has still to consume.
+    Only the leader of a queue consumes it; the group's other members are on standby and continue at its committed offset. A
+    new group begins with the first message that any group has still to consume.
     """
 
     log = Logger()
@@ -85,7 +85,7 @@ class OrderedConsumer:
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """As OrderedProducer."""
+        """Takes the arguments of OrderedProducer."""
         check_reactor_argument(reactor)
         check_class(options, OrderedConsumerOptions, "options")
         check_client_arguments(client, client_options, MQClient, ClientOptions)
@@ -110,7 +110,7 @@ class OrderedConsumer:
         self._started_ms = 0
         self.rates = ConsumeRates()
 
-    # what users call
+    # public calls
 
     def subscribe(self, topic: str, expression: str = SUB_ALL) -> None:
         """Consume a topic: all of it, or tags as "A || B". Raises ClientOptionIllegal, SubscriptionError, ClientStateError."""
@@ -119,30 +119,32 @@ class OrderedConsumer:
         self.subscriptions[topic] = build_subscription(topic, expression, sub_version=self.client.now_ms())
 
     def listen(self, listener: OrderlyListener) -> None:
-        """Who gets the messages: (list of messages, context) -> ConsumeOrderlyStatus or a Deferred or coroutine of it.
+        """Set the listener: (list of messages, context) -> ConsumeOrderlyStatus, or a Deferred or coroutine of it.
 
-        Each queue's messages come one call after the other. What the listener refuses, or where it raises, comes again
-        after a pause, and holds its queue back meanwhile: nothing is passed over.
+        Each queue's messages come one call after the other. Messages that the listener refuses, or for which it raises, come
+        again after a pause, and block their queue meanwhile: nothing is skipped.
         """
         self._check_created()
         self._listener = listener
 
     def on_lead(self, listener: Told) -> None:
-        """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or is it no longer."""
+        """Call `listener(topic, unit, leads)` when this consumer becomes the active one of a unit or ceases to be it."""
         self._listeners.append(listener)
 
     def on_deleted(self, listener: Callable[[MessagesDeleted], object]) -> None:
-        """Call `listener(event)` before consumption goes on behind messages that a broker with a full disk deleted."""
+        """Call `listener(event)` before consumption continues after messages that a broker with a full disk deleted."""
         self._deleted_listeners.append(listener)
 
     def start(self, *, require: Require | None = None) -> defer.Deferred[None]:
-        """Join the group and stand for election. Fails with OrderedError, NoRoute, RemotingError, BrokerError or
-        ClientStateError. `require` is as for PushConsumer.
+        """Join the group and the leader elections.
+
+        Fails with OrderedError, NoRoute, RemotingError, BrokerError or ClientStateError. `require` is as for
+        PushConsumer.
         """
         return defer.Deferred.fromCoroutine(self._start(require))
 
     def stop(self, finish_seconds: float = 5.0) -> defer.Deferred[None]:
-        """Let open listener calls finish for that long, commit, and let others go on. Harmless twice."""
+        """Let open listener calls finish for that long, commit, and let others continue. Stopping twice is harmless."""
         return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
 
     # life cycle
@@ -205,7 +207,7 @@ class OrderedConsumer:
         await self.client.leave_consumer(self)
 
     def _finish(self, finish: defer.Deferred[None]) -> None:
-        """What the listener has not answered now is cancelled."""
+        """Cancel the listener's calls that are still open."""
         if self._calls is not None:
             self._calls.stopped = True
         finish.callback(None)
@@ -219,16 +221,16 @@ class OrderedConsumer:
         for listener in self._deleted_listeners:
             listener(event)
 
-    # member of the client
+    # interface for the client
 
     def topics(self) -> Iterable[str]:
         return list(self.subscriptions)
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """Where to consume from comes from the coordinator; addresses are looked up for each pull."""
+        """Do nothing: the coordinator says where to consume from, and addresses are looked up for each pull."""
 
     def members_changed(self) -> None:
-        """Who consumes comes from the coordinator."""
+        """Do nothing: the coordinator says which member consumes."""
 
     def consumer_data(self) -> ConsumerData:
         return ConsumerData(
@@ -246,7 +248,7 @@ class OrderedConsumer:
                 consumption.commit()
 
     async def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Not taken: what is consumed follows from the coordinator's lists."""
+        """Do nothing: the coordinator's lists determine what is consumed."""
 
     def consumed_offsets(self, topic: str) -> dict[MessageQueue, int]:
         consumed = (one for unit in self._units for one in unit.consumed())
@@ -271,7 +273,7 @@ class OrderedConsumer:
 
 
 def _shared(finish: defer.Deferred[None]) -> defer.Deferred[None]:
-    """One of several that fire with it."""
+    """Return a Deferred of its own that fires with this one."""
     one: defer.Deferred[None] = defer.Deferred()
 
     def fire(result: None) -> None:

@@ -1,4 +1,4 @@
-"""Sends to strictly ordered queues: in order, whatever broker fails, by one active producer of the group a queue.
+"""Sends to strictly ordered queues: in order, whichever broker fails, by one active producer of the group a queue.
 
 producer = OrderedProducer(reactor, group="billing", namesrv="127.0.0.1:9876", coordinator="127.0.0.1:2181/mq")
 await producer.start()
@@ -60,9 +60,9 @@ NOT_ORDERED = (
 
 
 class OrderedProducer:
-    """A producer of one group. It stands for election for each ordered queue from its first `send` or `lead` on.
+    """A producer of one group. It joins the leader election of an ordered queue with its first `send` or `lead`.
 
-    Several producers of one group stand by for each other: only the leader of a queue sends to it.
+    Several producers of one group are on standby for each other: only the leader of a queue sends to it.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class OrderedProducer:
     ) -> None:
         """Raises ClientOptionIllegal for a bad group or address; nothing is connected before `start`.
 
-        Without `coordinator` the topic's brokers are asked for its address. One that is an ICoordinator is started and
-        stopped by its owner. From `instance_name` on the arguments are those of an MQClient of its own.
+        Without `coordinator`, the topic's brokers are asked for its address. A given ICoordinator is started and stopped by its
+        owner. The arguments from `instance_name` on are those of an MQClient of its own.
         """
         check_reactor_argument(reactor)
         check_class(options, OrderedOptions, "options")
@@ -125,7 +125,7 @@ class OrderedProducer:
         self._calls.open()
 
     def stop(self, finish_seconds: float = 3.0) -> defer.Deferred[None]:
-        """Let sends finish for that long, then let others lead. Sends that do not finish fail with ClientStateError."""
+        """Let sends finish for that long, then let others lead. Unfinished sends fail with ClientStateError."""
         return defer.Deferred.fromCoroutine(self._stop(finish_seconds))
 
     async def _stop(self, finish_seconds: float) -> None:
@@ -139,7 +139,7 @@ class OrderedProducer:
         await self._source.stop()
         await self.client.leave_producer(self)
 
-    # what users call
+    # public calls
 
     def send(
         self,
@@ -149,37 +149,38 @@ class OrderedProducer:
         key: object = None,
         timeout_seconds: float | None = None,
     ) -> defer.Deferred[SendResult]:
-        """Send one message behind all that were sent to its queue before; fires when master and slave have it.
+        """Send one message after all that were sent to its queue before; fires when master and slave have it.
 
-        It goes to `queue`, or to the one of `key` (the same as Producer.send_by_key takes among so many queues); a topic
-        of one queue needs neither. Messages of a queue are acknowledged, and fail, in the order of the calls: where one
-        fails, those that wait behind it do, too. Fails with MessageIllegal, OrderedError (NotLeader, NoHead,
-        SendTimedOut, SendGivenUp, TooMuchWaits, ...), NoRoute, BrokerError (refused for good) or ClientStateError. A send
-        that was cancelled may still be stored.
+        It goes to `queue`, or to the queue of `key` (the same that Producer.send_by_key takes among as many queues). A topic of
+        one queue needs neither. Messages of a queue are acknowledged, and fail, in the order of the calls: if one fails, the
+        messages that wait after it fail, too.
+
+        Fails with MessageIllegal, OrderedError (NotLeader, NoHead, SendTimedOut, SendGivenUp, TooMuchWaits, ...), NoRoute,
+        BrokerError (refused for good) or ClientStateError. A send that was cancelled may still be stored.
         """
         return self._calls.run(self._send(message, queue, key, timeout_seconds))
 
     def lead(self, topic: str, queue: int | None = None) -> defer.Deferred[None]:
-        """Stand for election; fires when this producer leads the queue, or all of the topic. Fails as `send` does."""
+        """Join the leader election; fires when this producer leads the queue, or all of the topic. Fails as `send` does."""
         return self._calls.run(self._lead(topic, queue))
 
     def leads(self, topic: str, queue: int = 0) -> bool:
-        """Whether this producer surely is the active sender of the queue now."""
+        """Return whether this producer surely is the active sender of the queue now."""
         found = self._topics.known(topic)
         unit = None if found is None else self._units.get((topic, unit_of(found[0], queue)))
         return unit is not None and unit.leads
 
     def on_lead(self, listener: Told) -> None:
-        """Call `listener(topic, unit, leads)` when this producer becomes the leader of a unit or is it no longer."""
+        """Call `listener(topic, unit, leads)` when this producer becomes the leader of a unit or ceases to be it."""
         self._listeners.append(listener)
 
-    # member of the client
+    # interface for the client
 
     def topics(self) -> Iterable[str]:
         return {topic for topic, _ in self._units}
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
-        """Heads come from the coordinator; addresses are looked up for each run."""
+        """Do nothing: heads come from the coordinator, and addresses are looked up for each run."""
 
     # sending
 
@@ -201,7 +202,7 @@ class OrderedProducer:
     async def _lead(self, topic: str, queue: int | None) -> None:
         found = self._topics.known(topic) or await self._topics.find(topic)
         queues = range(found[0].queues) if queue is None else (queue,)
-        for unit in [self._unit(*found, one) for one in queues]:  # all stand before the first one's turn is awaited
+        for unit in [self._unit(*found, one) for one in queues]:  # all join before the first one's turn is awaited
             await unit.turn()
 
     def _unit(self, declared: OrderedTopic, coordinator: ICoordinator, queue_id: int) -> UnitSender:

@@ -1,11 +1,13 @@
-"""What an ordered producer has not seen stored yet, of one queue, and what of it to send next. Pure.
+"""The messages of one queue that an ordered producer has not seen stored yet, and which of them to send next. Pure.
 
-Messages are numbered from 1 under each leader term. They go out in order, several at a time; a run of them begins at the
-first one that is not known to be stored, at the present head of the queue, and ends with the first refusal or lost
-connection. The next run then begins, so that nothing overtakes what was refused. What a broker has already, it does not
-store again under the same epoch and leader; a new head gets all that was not acknowledged. Numbers of messages that were
-given up after they had been sent are not used again, for they may be stored: another leader term is needed, which numbers anew.
-So the numbers of a leader have no gap in the stores, whatever failed.
+Messages are numbered from 1 under each leader term. They go out in order, several at a time. A run begins at the first
+message that is not known to be stored, at the present head of the queue, and ends with the first refusal or lost
+connection. Then the next run begins, so that no message overtakes a refused one.
+
+A broker does not store a message again that it has under the same epoch and leader. A new head gets all messages that were
+not acknowledged. Numbers of messages that were given up after they had been sent are not used again, as they may be
+stored: this needs another leader term, which numbers from 1 again. So the numbers of a leader have no gap in the stores,
+whatever failed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Item = TypeVar("Item")
 
 @attrs.frozen
 class Window:
-    """How much is on its way to a broker at once, of one queue; one message always may be."""
+    """The limits of a queue's messages in flight to a broker; one message is always allowed."""
 
     messages: int = 256
     size_bytes: int = 4 * 1024 * 1024
@@ -29,13 +31,13 @@ class Window:
 
 @attrs.define(eq=False)
 class Waiting(Generic[Item]):
-    """One message, until all up to it are stored."""
+    """A message that waits until it and all messages before it are stored."""
 
     item: Item
     size: int
     sequence: int
     run: int = 0
-    """In which it was sent last; 0: never under this leader."""
+    """The run in which it was sent last; 0: never under this leader."""
     stored: bool = False
 
 
@@ -46,17 +48,17 @@ class Pipeline(Generic[Item]):
         self._window = window
         self._waiting: collections.deque[Waiting[Item]] = collections.deque()
         self._next_sequence = 1
-        self._sent = 0  # how many of those that wait were sent in this run
+        self._sent = 0  # how many waiting messages were sent in this run
         self._sent_bytes = 0
         self._renewed_after = 0
         self.run = 0
         self.base = 1
-        """Sequence of the first message of this run that was not stored when nothing was on its way."""
+        """Sequence of this run's first message that was not stored when nothing was in flight."""
         self.is_open = False
         self.is_spent = False
-        """Whether messages that were sent were given up: nothing is sent before `renew`."""
+        """Messages that were sent were given up: nothing is sent before `renew`."""
         self.size_bytes = 0
-        """Of all that wait."""
+        """The size of all messages that wait."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -73,7 +75,7 @@ class Pipeline(Generic[Item]):
         return waiting
 
     def begin(self) -> None:
-        """Send all again, from the first on, to whoever is the head now."""
+        """Begin a run: send all messages again, from the first, to the present head."""
         self.run += 1
         self._sent = self._sent_bytes = 0
         self.is_open = not self.is_spent
@@ -83,7 +85,7 @@ class Pipeline(Generic[Item]):
         self.is_open = False
 
     def renew(self) -> None:
-        """A new leader term: number from 1 again. Nothing is sent before the next `begin`."""
+        """Begin a leader term: number from 1 again. Nothing is sent before the next `begin`."""
         self.is_open = self.is_spent = False
         self._renewed_after = self.run
         for sequence, waiting in enumerate(self._waiting, 1):
@@ -91,7 +93,7 @@ class Pipeline(Generic[Item]):
         self._next_sequence = len(self._waiting) + 1
 
     def take(self) -> list[Waiting[Item]]:
-        """What is to be sent now, in this order; it counts as sent."""
+        """Return the messages to send now, in this order; they count as sent."""
         taken: list[Waiting[Item]] = []
         while self.is_open and self._sent < len(self._waiting) and self._may_follow(self._waiting[self._sent]):
             waiting = self._waiting[self._sent]
@@ -104,15 +106,16 @@ class Pipeline(Generic[Item]):
         return taken
 
     def _may_follow(self, waiting: Waiting[Item]) -> bool:
-        """Whether it may be sent behind those that are on their way."""
+        """Return whether the message may be sent after those in flight."""
         if not self._sent:
             return True
         return self._sent < self._window.messages and self._sent_bytes + waiting.size <= self._window.size_bytes
 
     def stored(self, waiting: Waiting[Item], run: int) -> list[Waiting[Item]]:
-        """An acknowledgement of what was sent in a run: the messages that are done, with all before them stored.
+        """Take an acknowledgement for a run. Return the messages that are done: they and all before them are stored.
 
-        One of an earlier leader term does not count: its number is this term's now, and has to be in the stores.
+        An acknowledgement of an earlier leader term does not count: its number now belongs to a message of this term, which
+        must be stored.
         """
         if run <= self._renewed_after:
             return []
@@ -128,16 +131,16 @@ class Pipeline(Generic[Item]):
         return done
 
     def refused(self, run: int) -> bool:
-        """A refusal or a loss of something sent in that run; whether it ends the present run. The rest is old news."""
+        """Take a refusal or loss of a message of that run. Return whether it ends the run: an older run has ended already."""
         ends = self.is_open and run == self.run
         if ends:
             self.is_open = False
         return ends
 
     def give_up(self, first: Waiting[Item] | None = None) -> list[Waiting[Item]]:
-        """Take out that message and all behind it, or all; nothing may be stored behind a message that failed.
+        """Take out that message and all after it, or all: no message may be stored after one that failed.
 
-        Those that were sent may be stored all the same; the pipeline is spent then.
+        Messages that were sent may be stored all the same; the pipeline is then spent.
         """
         given_up: list[Waiting[Item]] = []
         while self._waiting and (not given_up or given_up[-1] is not first):

@@ -1,4 +1,4 @@
-"""Consumption of one ordered queue from one broker group, for one term: pull, hand out one after the other, commit."""
+"""Consumes one ordered queue from one broker group for one term: pulls, calls the listener in order, commits."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
 from twisted_mq.remoting.errors import RemotingError
 
 COMMIT_SECONDS = 0.1
-"""How late an offset is committed while messages still wait; at the end of what is there it is at once."""
+"""The delay of a commit while messages still wait; without waiting messages, it is immediate."""
 NOT_SURE_SECONDS = 0.1
-"""How often it is looked whether this consumer surely leads again."""
+"""The interval of checks whether this consumer surely leads again."""
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
-"""After a pull that failed; twice as long after each."""
+"""The longest pause after a failed pull; the pause doubles with each failure."""
 
 Result = TypeVar("Result")
 
 
 class Unit(Protocol):
-    """What the consumption of a queue needs of its unit."""
+    """The interface of a unit that the consumption of a queue uses."""
 
     group: str
     client: MQClient
@@ -48,25 +48,25 @@ class Unit(Protocol):
     calls: ListenerCalls[ConsumeOrderlyContext, ConsumeOrderlyStatus]
     subscription: SubscriptionData
     deleted: Callable[[MessagesDeleted], object]
-    """Called where messages were deleted before this group consumed them."""
+    """Called if messages were deleted before this group consumed them."""
 
     @property
     def leads(self) -> bool:
-        """Whether this consumer surely is the unit's active one."""
+        """This consumer surely is the unit's active one."""
 
     @property
     def patience_seconds(self) -> float:
-        """How long a broker may hold a pull, and how long an answer may take after that."""
+        """The time that a broker may hold a pull, and that an answer may take after that."""
 
     def unreached(self, address: str) -> None:
-        """That broker does not answer."""
+        """Note that the broker does not answer."""
 
     async def address(self) -> str:
-        """Of the broker that serves consumers now. Raises NoRoute, RemotingError or BrokerError."""
+        """Return the address of the broker that serves consumers now. Raises NoRoute, RemotingError or BrokerError."""
 
 
 class QueueConsumption:
-    """From `start` until `stop`."""
+    """Consumes from `start` until `stop`."""
 
     log = Logger()
 
@@ -86,15 +86,15 @@ class QueueConsumption:
 
     @property
     def offset(self) -> int | None:
-        """All messages below are consumed; None before it is known where to begin."""
+        """All messages below are consumed; None before the start position is known."""
         return self._offset
 
     def start(self) -> None:
-        """Begin where the group has committed."""
+        """Begin at the group's committed offset."""
         self._running = defer.Deferred.fromCoroutine(self._run()).addErrback(self._failed)
 
     def stop(self) -> defer.Deferred[None]:
-        """Hand out nothing more; fires when the listener's open call has ended. What it consumed is committed."""
+        """Hand out nothing more. Fires when the listener's open call has ended; messages that it consumed are committed."""
         self._stops = True
         self.look_again()
         ended: defer.Deferred[None] = defer.Deferred()
@@ -106,12 +106,12 @@ class QueueConsumption:
         self._running.cancel()
 
     def look_again(self) -> None:
-        """Another broker may serve: end the pull or pause that is on its way."""
+        """End the pull or pause that is under way, as another broker may serve."""
         if self._waiting is not None:
             self._waiting.cancel()
 
     def commit(self) -> None:
-        """Tell the serving broker how far all is consumed."""
+        """Commit the offset below which all is consumed to the serving broker."""
         if self._commit_call is not None:
             self._commit_call.cancel()
             self._commit_call = None
@@ -142,8 +142,8 @@ class QueueConsumption:
             self.commit()
 
     async def _interruptible(self, waiting: defer.Deferred[Result]) -> Result | None:
-        """The result; None where it was interrupted by `look_again`."""
-        self._waiting = waiting  # type: ignore[assignment]  # it is only cancelled
+        """Return the result; None if `look_again` interrupted it."""
+        self._waiting = waiting  # type: ignore[assignment]  # only cancelled here
         try:
             return await waiting
         except defer.CancelledError:
@@ -152,7 +152,7 @@ class QueueConsumption:
             self._waiting = None
 
     def _note_wait(self, *, waits: bool) -> None:
-        """Log that this consumer waits for the coordinator, and that it goes on, once each."""
+        """Log that this consumer waits for the coordinator, and that it continues, once each."""
         if waits != self._waits:
             self._waits = waits
             what = "waits: its session with the coordinator is not sure" if waits else "goes on"
@@ -188,7 +188,7 @@ class QueueConsumption:
         return result
 
     async def _tell_deleted(self, address: str, first: int, following: int) -> None:
-        """Messages before `following` are gone. A group that has no offset yet may begin there: nothing is lost then."""
+        """Report that messages before `following` are gone. A group without an offset may begin there: it loses nothing."""
         queue, term, group = self.queue, self._term, self._unit.group
         begin = first if first else await self._unit.client.calls.consumer_offset(address, group, queue)
         if begin is not None and begin < following:
@@ -214,7 +214,7 @@ class QueueConsumption:
             bname=self.queue.broker_name,
         )
 
-    # what was pulled
+    # pulled messages
 
     async def _take(self, result: PullResult) -> None:
         for messages in self._portions(result.messages):
@@ -233,7 +233,7 @@ class QueueConsumption:
             self.commit()
 
     def _tell_of_passed(self, result: PullResult) -> None:
-        """The broker sends this consumer on: messages that were there once are passed over. What no tag matches is not told."""
+        """Report messages that the broker skips although they existed. Messages without a matching tag are not reported."""
         passed = result.next_begin_offset - (self._offset or 0)
         if result.status is PullStatus.OFFSET_ILLEGAL and passed > 0:
             self.log.warn(
@@ -243,7 +243,7 @@ class QueueConsumption:
             )  # fmt: skip
 
     def _portions(self, messages: Sequence[MessageExt]) -> list[list[MessageExt]]:
-        """Those of the term that are subscribed to, as many as one call of the listener gets."""
+        """Return the term's subscribed messages, in portions of one listener call."""
         mine = [
             one
             for one in messages
@@ -253,18 +253,18 @@ class QueueConsumption:
         return [mine[place : place + size] for place in range(0, len(mine), size)]
 
     def _is_of_later_term(self, messages: Sequence[MessageExt]) -> bool:
-        """Whether something is not to be consumed before another group: the lists that are known here are old."""
+        """Return whether a message must first be consumed from another group: the lists known here are outdated."""
         return any(self._epoch(one) > self._term.epoch for one in messages)
 
     def _epoch(self, message: MessageExt) -> int:
-        """In which it was taken; 0 where it does not say."""
+        """Return the epoch in which the message was accepted; 0 if it has none."""
         try:
             return OrderMark.decode(message.properties.get(PROPERTY_ORDERED, "")).epoch
         except ValueError:
             return 0
 
     async def _consume(self, messages: list[MessageExt]) -> bool:
-        """Call the listener until it consumed these; False where this consumer shall not go on."""
+        """Call the listener until it has consumed these. Return False if this consumer must not continue."""
         tries = 0
         while True:
             while not self._stops and not self._unit.leads:
@@ -283,7 +283,7 @@ class QueueConsumption:
             await self._rest(self._unit.options.suspend_queue_seconds if seconds is None else seconds)
 
     async def _give_way(self) -> None:
-        """Let others have the reactor after some calls."""
+        """Give the reactor a turn after some calls."""
         self._calls = (self._calls + 1) % CALLS_A_TURN
         if not self._calls:
             await task.deferLater(self._clock, 0)

@@ -1,4 +1,4 @@
-"""Sends of one ordered queue: its pipeline, the requests on their way, pauses and deadlines."""
+"""Sends of one ordered queue: its pipeline, its requests in flight, pauses and deadlines."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from twisted_mq.remoting.channel import Request
 
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 1.0
-"""Between a refusal and the next run; twice as long after each, until something is acknowledged."""
+"""The longest pause between a refusal and the next run. It doubles with each refusal until an acknowledgement."""
 
 PASSING_CODES = RETRY_RESPONSE_CODES | {ResponseCode.FLOW_CONTROL}
-"""Refusals that end: another run is tried. Every other one fails the message."""
+"""Refusals that pass: another run is tried. Any other refusal fails the message."""
 
 
 class NotOnBoth(Exception):
-    """The master has the message, and says not that its slave has it."""
+    """Raised when the master has the message, but does not confirm that its slave has it."""
 
 
 @attrs.frozen
 class Target:
-    """Who takes the sends, in which epoch, from the leader of which term."""
+    """The broker group that accepts sends, its epoch, and the leader term to send under."""
 
     group: str
     epoch: int
@@ -50,7 +50,7 @@ class Target:
 
 @attrs.define(eq=False)
 class Send:
-    """One send of a user."""
+    """A send of a user."""
 
     message: Outgoing
     seconds: float
@@ -60,39 +60,40 @@ class Send:
 
 
 class Unit(Protocol):
-    """What a queue needs to know of its unit."""
+    """The interface of a unit that its queues use."""
 
     group: str
     topic: str
     client: MQClient
     options: OrderedOptions
     epoch: int
-    """The newest one that was seen."""
+    """The newest epoch that was seen."""
 
     def target(self) -> Target | None:
-        """Where to send now, the same object as long as that stays; None where this producer is not sure to lead, or there
-        is no head.
+        """The present target, the same object while it does not change.
+
+        None if this producer is not sure to lead, or if there is no head.
         """
 
     @property
     def patience_seconds(self) -> float:
-        """After so long without an answer a head counts as not reached."""
+        """The time without an answer after which a head counts as not reached."""
 
     def heard(self, target: Target, answers: bool) -> None:
-        """Whether the head answered while something was on its way to it, looked at each `patience_seconds`."""
+        """Note whether the head answered while messages were in flight to it. Called each `patience_seconds`."""
 
     def is_led_by_another(self) -> None:
-        """A broker says so."""
+        """Note that a broker names another leader."""
 
     def step_back(self) -> None:
-        """Messages that were sent were given up: the term is over, for their numbers are."""
+        """End the term: messages that were sent were given up, and their numbers cannot be used again."""
 
     async def why(self, queue_id: int, seconds: float, last: Exception | None) -> Exception:
-        """What to tell of a message that was not acknowledged in time."""
+        """Return the error of a message that was not acknowledged in time."""
 
 
 class QueueSender:
-    """Of one producer. Messages are acknowledged and fail in the order in which they were submitted."""
+    """The sends of one producer to a queue. Messages are acknowledged and fail in the order in which they were submitted."""
 
     log = Logger()
 
@@ -107,7 +108,7 @@ class QueueSender:
         self._target: Target | None = None
         self._address = ""
         self._queue = MessageQueue()
-        """Of the present target."""
+        """The queue with the present target's broker name."""
         self._begins = False
         self._pause = FIRST_PAUSE_SECONDS
         self._last: Exception | None = None
@@ -115,10 +116,10 @@ class QueueSender:
         self._expiry: interfaces.IDelayedCall | None = None
         self._look: interfaces.IDelayedCall | None = None
         self._answers = False
-        """Whether the target answered since the last look, or since it is the target."""
+        """The target has answered since the last check, or since it became the target."""
 
     def submit(self, message: Outgoing, seconds: float) -> defer.Deferred[SendResult]:
-        """Send behind all that was submitted before. Fails with OrderedError or BrokerError; raises TooMuchWaits."""
+        """Send after all that was submitted before. Fails with OrderedError or BrokerError; raises TooMuchWaits."""
         options, pipeline = self._options, self._pipeline
         if len(pipeline) >= options.waiting_messages or pipeline.size_bytes >= options.waiting_bytes:
             raise TooMuchWaits(self._unit.topic, self._queue_id, len(pipeline), pipeline.size_bytes)
@@ -132,11 +133,11 @@ class QueueSender:
         return send.done
 
     def renew(self) -> None:
-        """The producer leads under a new term."""
+        """Begin a new term of this producer."""
         self._pipeline.renew()
 
     def resume(self) -> None:
-        """Something about the unit changed: begin a run where there is another target, or none was on its way."""
+        """Handle a change of the unit: begin a run if the target is another one, or no run was under way."""
         target = self._unit.target()
         if target is self._target and (self._pipeline.is_open or self._begins):
             return
@@ -154,12 +155,12 @@ class QueueSender:
         defer.Deferred.fromCoroutine(self._begin(target)).addErrback(self._report)
 
     def fail(self, error: Exception) -> None:
-        """Fail all that waits."""
+        """Fail all messages that wait."""
         for waiting in self._give_up():
             waiting.item.done.errback(error)
 
     def stop(self) -> None:
-        """No timer is left."""
+        """Cancel all timers."""
         self._pipeline.end()
         self._cancel_retry()
         self._cancel_look()
@@ -185,7 +186,7 @@ class QueueSender:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Send what the window lets go, as long as it is sure that this producer leads."""
+        """Send what the window allows, as long as this producer surely leads."""
         target = self._target
         if target is None or self._unit.target() is not target:
             self.resume()
@@ -214,7 +215,7 @@ class QueueSender:
         )
 
     def _look_later(self) -> None:
-        """Look whether the target answers, as long as something waits."""
+        """Check later whether the target answers, as long as messages wait."""
         if self._look is None and len(self._pipeline):
             self._answers = False
             self._look = self._clock.callLater(self._unit.patience_seconds, self._look_for_answers)
@@ -233,7 +234,7 @@ class QueueSender:
     def _answered(
         self, answer: RemotingCommand, waiting: Waiting[Send], run: int, queue: MessageQueue, target: Target
     ) -> None:
-        """Take an acknowledgement, unless it comes from a head that is older than one that was seen since."""
+        """Take an acknowledgement, unless it comes from a head that is older than one seen since."""
         self._answers = self._answers or queue.broker_name == self._queue.broker_name
         if target.epoch < self._unit.epoch:
             self.log.info(
@@ -260,7 +261,7 @@ class QueueSender:
             self._go_on()
 
     def _refused(self, reason: failure.Failure, waiting: Waiting[Send], run: int) -> None:
-        """A broker's refusal, or a lost connection."""
+        """Handle a broker's refusal, or a lost connection."""
         reason.trap(NotOnBoth, *EXPECTED_ERRORS)
         if not self._pipeline.refused(run):
             return
@@ -274,7 +275,7 @@ class QueueSender:
                 self._tell(self._give_up(waiting), error)
 
     def _note(self, error: Exception) -> None:
-        """A run failed: the next begins after a pause, with the addresses asked for anew where nobody answered."""
+        """Handle a failed run: the next begins after a pause. If no broker answered, addresses are looked up again."""
         self._last = error
         self.log.info(
             "sent again soon: topic={topic} queue={queue} {error}",
@@ -311,7 +312,7 @@ class QueueSender:
         now = self._clock.seconds()
         late = next((waiting for waiting in self._pipeline if waiting.item.deadline <= now), None)
         if late is not None:
-            # asked before it is given up, which may end the leader's term
+            # asked before the message is given up, which may end the leader's term
             why = self._unit.why(self._queue_id, late.item.seconds, self._last)
             explained = defer.Deferred.fromCoroutine(why)
             explained.addCallback(functools.partial(self._tell, self._give_up(late))).addErrback(self._report)
@@ -325,7 +326,7 @@ class QueueSender:
         return given_up
 
     def _tell(self, given_up: Sequence[Waiting[Send]], error: Exception) -> None:
-        """The first failed with that error, those behind it because of it."""
+        """Fail the first message with that error, and those after it because of it."""
         for place, waiting in enumerate(given_up):
             waiting.item.done.errback(SendGivenUp(self._unit.topic, self._queue_id, error) if place else error)
 

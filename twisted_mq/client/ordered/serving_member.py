@@ -1,4 +1,4 @@
-"""The broker of a group that serves consumers: the master, or the slave while the master is gone or cannot be reached."""
+"""Finds a group's broker that serves consumers: the master, or the slave while the master is gone or cannot be reached."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LONGEST_AVOIDED_SESSIONS = 16
 class ServingMember:
     """The serving broker of one group. `changed` is called when another broker serves.
 
-    Addresses are those of the name servers' routes. A broker that could not be reached is avoided for the time of a session, and
-    twice as long each time after that, while another one is there.
+    Addresses are those of the name servers' routes. A broker that could not be reached is avoided for the time of a session,
+    and twice as long each time after that, while another one is there.
     """
 
     log = Logger()
@@ -36,16 +36,16 @@ class ServingMember:
         self._changed = changed
         self._broker_id = MASTER_ID
         self._avoided: tuple[int, float] | None = None
-        """A broker's id, and until when another one is asked."""
+        """A broker's id, and until when another broker is asked instead."""
         self._avoided_sessions = 1
         self._end = coordinator.watch(members_path(group), self._look)
 
     def stop(self) -> None:
-        """Calls nothing back any more."""
+        """Call nothing back any more."""
         self._end()
 
     async def address(self) -> str:
-        """Raises NoRoute, RemotingError or BrokerError."""
+        """Return the address of the serving broker. Raises NoRoute, RemotingError or BrokerError."""
         addresses = self._addresses()
         if self._broker_id not in addresses:
             await self._client.routes.update(self._topic)
@@ -60,7 +60,7 @@ class ServingMember:
         return avoided is not None and broker_id == avoided[0] and self._client.reactor.seconds() < avoided[1]
 
     def unreached(self, address: str) -> None:
-        """That broker does not answer: another one of the group is asked for a while."""
+        """Note that the broker does not answer: another one of the group is asked for a while."""
         known = self._addresses()
         broker_id = next((one for one, other in known.items() if other == address), None)
         if broker_id is None or len(known) < 2:
@@ -87,7 +87,7 @@ class ServingMember:
         try:
             names = await self._coordinator.children(members_path(self.group))
         except CoordinationError:
-            return  # the one that served last goes on
+            return  # the member that served last continues
         ids = sorted(int(name) for name in names if name.isdecimal())
         if ids and ids[0] != self._broker_id:
             self._broker_id = ids[0]

@@ -16,7 +16,7 @@ from twisted_mq.ordering.paths import topic_path
 
 
 async def read_topic(coordinator: ICoordinator, topic: str) -> OrderedTopic:
-    """What is declared. Raises OrderedTopicUnknown, QueueBlocked or CoordinatorUnreachable."""
+    """Return the topic's declaration. Raises OrderedTopicUnknown, QueueBlocked or CoordinatorUnreachable."""
     path = topic_path(topic)
     try:
         node = await coordinator.read(path)
@@ -30,7 +30,7 @@ async def read_topic(coordinator: ICoordinator, topic: str) -> OrderedTopic:
 
 
 def unit_of(declared: OrderedTopic, queue_id: int) -> str:
-    """The unit that a queue belongs to. Raises QueueUnknown."""
+    """Return the unit that a queue belongs to. Raises QueueUnknown."""
     if not 0 <= queue_id < declared.queues:
         raise QueueUnknown(f"topic {declared.topic} has the ordered queues 0 to {declared.queues - 1}, not {queue_id}")
     return WHOLE_TOPIC if declared.together else str(queue_id)
@@ -40,7 +40,7 @@ Found = tuple[OrderedTopic, ICoordinator]
 
 
 class DeclaredTopics:
-    """Those asked for, with the coordinator. Who asks first goes on first."""
+    """The topics asked for, with the coordinator. Callers continue in the order in which they asked."""
 
     def __init__(self, source: CoordinatorSource) -> None:
         self._source = source
@@ -48,15 +48,15 @@ class DeclaredTopics:
         self._asked: dict[str, collections.deque[defer.Deferred[Found]]] = {}
 
     def known(self, topic: str) -> Found | None:
-        """What was found before."""
+        """Return the topic if it was found before."""
         return self._known.get(topic)
 
     def forget(self, topic: str) -> None:
-        """Have it read anew, for it may be declared anew."""
+        """Forget the topic, so that it is read again: its declaration may change."""
         self._known.pop(topic, None)
 
     def find(self, topic: str) -> defer.Deferred[Found]:
-        """Fails with OrderedError, NoRoute, RemotingError or BrokerError."""
+        """Return the topic, found once. Fails with OrderedError, NoRoute, RemotingError or BrokerError."""
         waiting: defer.Deferred[Found] = defer.Deferred()
         if topic in self._asked:
             self._asked[topic].append(waiting)
@@ -70,7 +70,7 @@ class DeclaredTopics:
         return await read_topic(coordinator, topic), coordinator
 
     def _found(self, result: Found | failure.Failure, topic: str) -> None:
-        """Known only when all who waited went on: who asks meanwhile queues up behind them."""
+        """Continue all callers, then remember the topic: callers that ask meanwhile queue up behind them."""
         asked = self._asked[topic]
         while asked:
             asked.popleft().callback(result)

@@ -1,4 +1,4 @@
-"""One unit of an ordered consumer: whether it leads, which term is consumed, and its queues."""
+"""A unit of an ordered consumer: its leadership, the term that is consumed, and its queues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Told = Callable[[str, str, bool], object]
 
 
 class UnitConsumer:
-    """Stands for election from `start` on, and consumes while it leads."""
+    """Takes part in the leader election from `start` on, and consumes while it leads."""
 
     log = Logger()
 
@@ -77,16 +77,16 @@ class UnitConsumer:
 
     @property
     def problem(self) -> Exception | None:
-        """Why it can't be consumed, where that needs somebody's help."""
+        """The reason why it can't be consumed, if an operator's help is needed; else None."""
         return self._watch.problem or self._candidate.problem
 
     def start(self) -> None:
-        """Needs no connection yet."""
+        """Join the election. Needs no connection yet."""
         self._watch.start()
         self._candidate.start()
 
     async def stop(self, finish: defer.Deferred[None]) -> None:
-        """Let the listener's open calls end, but no longer than until `finish` fires; commit, and let others lead."""
+        """Let the listener's open calls end, but not past `finish`; commit, and let others lead."""
         self._stopped = True
         self._watch.stop()
         self._changed()
@@ -99,7 +99,7 @@ class UnitConsumer:
         await self._candidate.stop()
 
     def consumed(self) -> Iterable[QueueConsumption]:
-        """What is consumed now."""
+        """Return the consumptions that are under way."""
         return tuple(self._consumed)
 
     async def address(self) -> str:
@@ -115,7 +115,7 @@ class UnitConsumer:
     def patience_seconds(self) -> float:
         return float(self._coordinator.session_seconds) / 2
 
-    # what happens
+    # events
 
     def _leads(self, term: int) -> None:
         self._told(self.topic, self._unit, True)
@@ -126,7 +126,7 @@ class UnitConsumer:
         self._changed()
 
     def _changed(self) -> None:
-        """One change of terms at a time: the next begins when the listener has ended with the one before."""
+        """Change terms one at a time: the next change begins when the listener has ended with the one before."""
         self._again = True
         if not self._settles:
             self._settles = True

@@ -1,4 +1,4 @@
-"""One unit of an ordered producer: whether it leads, who the head is, and the queues that are sent to."""
+"""A unit of an ordered producer: its leadership, its head, and the queues that are sent to."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator
 from twisted_mq.ordering.paths import producers_path
 
 STAND_AGAIN_SECONDS = 1.0
-"""Pause of a producer that a broker told of another leader."""
+"""Pause of a producer before it joins the election again, after a broker names another leader."""
 
 Told = Callable[[str, str, bool], object]
 """(topic, unit, whether it leads)"""
 
 
 class UnitSender:
-    """Stands for election from `start` on."""
+    """Takes part in the leader election from `start` on."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class UnitSender:
         told: Told,
         gone: Callable[[str], object],
     ) -> None:
-        """`gone` is called with the topic when it is declared no longer."""
+        """`gone` is called with the topic when it is no longer declared."""
         self.group = group
         self.topic = topic
         self.client = client
@@ -66,16 +66,16 @@ class UnitSender:
         self._stopped = False
         self._standing: defer.Deferred[None] = defer.succeed(None)
         self._last_term = -1
-        """Messages are numbered from 1 under each term, and so under none twice."""
+        """Messages are numbered from 1 under each term, so no term is used twice."""
         self._candidate = self._new_candidate()
 
     def start(self) -> None:
-        """Needs no connection yet."""
+        """Join the election. Needs no connection yet."""
         self._watch.start()
         self._candidate.start()
 
     async def stop(self) -> None:
-        """Let others lead; what waits is not told of anything."""
+        """Leave the election, so that others lead. Messages that wait are not failed here."""
         self._watch.stop()
         self._stopped = True
         self._standing.cancel()
@@ -85,7 +85,7 @@ class UnitSender:
 
     @property
     def leads(self) -> bool:
-        """Whether this producer surely is the active sender now."""
+        """This producer surely is the active sender now."""
         return self._candidate.is_leader
 
     def turn(self) -> defer.Deferred[None]:
@@ -98,7 +98,7 @@ class UnitSender:
         return waiting
 
     def submit(self, queue_id: int, message: Outgoing, seconds: float) -> defer.Deferred[SendResult]:
-        """Send behind all that was submitted before to that queue. Raises NotLeader or TooMuchWaits."""
+        """Send after all that was submitted before to that queue. Raises NotLeader or TooMuchWaits."""
         candidate = self._candidate
         if candidate.term is None and candidate.leader is not None and not self.options.stand_by:
             raise self._not_leader()
@@ -107,7 +107,7 @@ class UnitSender:
             queue = self._queues[queue_id] = QueueSender(self, queue_id)
         return queue.submit(message, seconds)
 
-    # what queues ask
+    # interface for queues
 
     def target(self) -> Target | None:
         return self._target if self._candidate.is_leader else None
@@ -123,13 +123,13 @@ class UnitSender:
             self._reports.unreached(target.group, target.epoch)
 
     def is_led_by_another(self) -> None:
-        """The own term is over: stand again after a moment, behind whoever stands."""
+        """End this term: join the election again after a moment, behind the other candidates."""
         self._stand_anew(STAND_AGAIN_SECONDS)
         self._candidate.leader = "another producer"
         self._stands_behind()
 
     def step_back(self) -> None:
-        """Stand again, behind others: they may reach the brokers better. Nothing to do for who does not lead."""
+        """Join the election again behind others: they may reach the brokers better. Does nothing without leadership."""
         if self._candidate.term is not None:
             self._stand_anew(0)
 
@@ -166,7 +166,7 @@ class UnitSender:
             return CoordinatorUnreachable(place, error)
         return NoHead(self.topic, self._unit, seconds, reasons_without_head(lists, states.values()))
 
-    # what happens
+    # events
 
     def _new_candidate(self) -> Candidate:
         return Candidate(
@@ -181,7 +181,7 @@ class UnitSender:
         )
 
     def _leads(self, term: int) -> None:
-        if term <= self._last_term:  # its place of before, which no coordinator could be asked to take away
+        if term <= self._last_term:  # its previous place, which no coordinator could be asked to remove
             self._stand_anew(STAND_AGAIN_SECONDS)
             return
         self._last_term = term
@@ -234,7 +234,7 @@ class UnitSender:
                 queue.fail(problem)
 
     def _aim(self) -> None:
-        """Work out anew where sends go."""
+        """Determine again where sends go."""
         lists, term = self._watch.lists, self._candidate.term
         self.epoch = max(self.epoch, 0 if lists is None else lists.epoch)
         aim = None

@@ -1,4 +1,4 @@
-"""The lists of one unit, as the coordinator had them when they were read last."""
+"""The lists of one unit, as of the last read from the coordinator."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from twisted_mq.ordering.paths import unit_path
 
 
 class UnitWatch:
-    """Reads a unit's node when it changes, and calls `changed` where that gave something else than before.
+    """Reads a unit's node when it changes, and calls `changed` if its content differs from before.
 
-    `lists` are None before the first reading, and where there is a `problem`.
+    `lists` are None before the first read, and while there is a `problem`.
     """
 
     log = Logger()
@@ -38,7 +38,7 @@ class UnitWatch:
         self._end = self._coordinator.watch(unit_path(self._topic, self._unit), self._look)
 
     def stop(self) -> None:
-        """Calls nothing back any more."""
+        """Call nothing back any more."""
         if self._end is not None:
             self._end()
             self._end = None
