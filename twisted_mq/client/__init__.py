@@ -1,4 +1,4 @@
-"""The client library: producers and consumers for any RocketMQ cluster, ours or Apache's. Every call returns a Deferred.
+"""The client library: producers and consumers for this project's and Apache's clusters. Every call returns a Deferred.
 
 from twisted_mq.client import Message, Producer
 """

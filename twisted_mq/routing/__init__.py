@@ -1,1 +1,1 @@
-"""Routes of topics and who takes which queues: what client and broker share."""
+"""Routes of topics, and the assignment of queues to members: shared by client and broker."""

@@ -1,4 +1,4 @@
-"""Name servers' addresses by HTTP (Apache: DefaultTopAddressing): a page whose first line is "host:port;host:port"."""
+"""Reads name servers' addresses by HTTP (Apache: DefaultTopAddressing): a page's first line is "host:port;host:port"."""
 
 from __future__ import annotations
 

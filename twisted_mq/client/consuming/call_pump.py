@@ -84,7 +84,7 @@ class CallPump(abc.ABC):
 
     def _pump(self) -> None:
         """Begin as many calls as may be open. Give the reactor a turn after some of them."""
-        if self._pumping:  # a call that ended at once made room: the loop below goes on
+        if self._pumping:  # a call that ended at once made room: the loop below continues
             return
         self._pumping = True
         try:

@@ -123,7 +123,7 @@ class Consumer(abc.ABC):
     def _broadcasting(self) -> bool:
         return self.options.message_model is MessageModel.BROADCASTING
 
-    # what users call
+    # public calls
 
     def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
         """Consume a topic: all of it, or tags as "A || B", or by another expression type that the brokers support.
@@ -269,7 +269,7 @@ class Consumer(abc.ABC):
         """Let open calls of the listener finish."""
         await self.consume_service.stop(finish_seconds)
 
-    # owner of pulls
+    # interface for pulls
 
     def flow_limits(self, topic: str) -> FlowLimits:
         """Return how far pulling a queue of the topic may run ahead."""
@@ -290,7 +290,7 @@ class Consumer(abc.ABC):
     def _report(self, reason: failure.Failure) -> None:
         self.log.failure("offset not corrected: group={group}", reason, group=self.group)
 
-    # member of the client
+    # interface for the client
 
     def topics(self) -> Iterable[str]:
         return list(self.subscriptions)

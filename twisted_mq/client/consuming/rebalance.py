@@ -97,7 +97,7 @@ class Rebalance:
                 balanced &= await self._rebalance(topic)
             except TopicNotFound as error:
                 balanced = False
-                if not topic.startswith(RETRY_PREFIX):  # which is created by the first heartbeat of the group
+                if not topic.startswith(RETRY_PREFIX):  # created by the first heartbeat of the group
                     self.log.warn("nothing to consume: group={group} {error}", group=self.group, error=error)
             except EXPECTED_ERRORS as error:
                 balanced = False

@@ -1,9 +1,9 @@
-"""Topics whose bodies are values: a serializer makes bytes of them and values of bytes.
+"""Topics whose bodies are typed values: a serializer converts values to bytes and back.
 
 orders = TypedTopic("Orders", json_of(Order))
 await producer.send(orders.message(Order("7", 3), keys="7"))
 ...
-order = orders.value(message)                 # typed Order; BodyIllegal for a body that is none
+order = orders.value(message)                 # typed Order; BodyIllegal for any other body
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class TraceDispatcher:
         """Send the waiting records; fires when they are answered or given up."""
         return self._one_at_a_time.run(lambda: defer.Deferred.fromCoroutine(self._send_all()))
 
-    # what happened
+    # events
 
     def published(self, messages: Sequence[Message], result: SendResult, began_ms: int, body_length: int) -> None:
         """Trace the send of a message, or of a batch's messages."""

@@ -150,7 +150,7 @@ class Producer:
             await self._traces.stop(finish_seconds)
         await self.client.leave_producer(self)
 
-    # what users call
+    # public calls
 
     def send(
         self, message: Message, queue: MessageQueue | None = None, *, timeout_seconds: float | None = None
@@ -235,7 +235,7 @@ class Producer:
         """Return the queues of a topic that accept messages, in the order that every client has them in."""
         return self._calls.run(self._publish_queues(topic))
 
-    # member of the client
+    # interface for the client
 
     def topics(self) -> Iterable[str]:
         return self._sender.topics()

@@ -119,7 +119,7 @@ class SendWindow:
         self._admit()
 
     def _admit(self) -> None:
-        if self._admitting:  # a send that ended at once made room: the loop below goes on
+        if self._admitting:  # a send that ended at once made room: the loop below continues
             return
         self._admitting = True
         try:

@@ -82,7 +82,7 @@ class Sender:
         if info is None or not info.queues:
             route = await self._client.routes.find_or_default(topic, self._options.default_topic_queue_nums)
             info = self._infos.setdefault(topic, publish_info(topic, route, self._client.rng.randrange(1 << 16)))
-        if not info.queues:  # the route may have changed since it was heard
+        if not info.queues:  # the route may have changed since it was received
             info = self._infos[topic] = publish_info(topic, await self._client.routes.update(topic), info.turn)
         if not info.queues:
             raise self._no_queue(topic)
