@@ -107,30 +107,30 @@ class LitePullConsumer(Consumer[MessageExt]):
     # queues
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Consume all messages of these queues, in place of what was subscribed or assigned before.
+        """Consume these queues, all of their messages, instead of earlier subscriptions or assignments.
 
         Takes effect at once. A consumer either subscribes or assigns. Raises ClientStateError.
         """
         self._core.assign(queues)
 
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """Return all readable queues of a topic, for `assign`. Raises NoRoute."""
+        """Return all readable queues of a topic, to assign some of them. Raises NoRoute."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.fetch_queues(topic), loop)
 
     # offsets
 
     async def commit(self) -> None:
-        """Store the offsets after all polled messages at the broker."""
+        """Commit the offsets after all polled messages to the broker."""
         loop = self._reactor.check_loop()
         await result_of(self._core.commit(), loop)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue at this offset of an assigned queue. Raises ClientStateError."""
+        """Continue from this offset of an assigned queue. Raises ClientStateError."""
         self._core.seek(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Continue at the first message that the queue still holds."""
+        """Continue from the queue's first message that is still kept."""
         loop = self._reactor.check_loop()
         await result_of(self._core.seek_to_begin(queue), loop)
 
@@ -140,12 +140,12 @@ class LitePullConsumer(Consumer[MessageExt]):
         await result_of(self._core.seek_to_end(queue), loop)
 
     async def offset_for_time(self, queue: MessageQueue, time: Moment) -> int:
-        """Return the offset of the first message stored at or after a time (a datetime, or float seconds since 1970)."""
+        """Return the offset of the first message stored at that time (a datetime or float seconds since 1970) or later."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.offset_for_time(queue, time), loop)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """Return the offset that the group committed at the broker; None if it committed none."""
+        """Return the group's offset at the broker; None if it has none."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.committed(queue), loop)
 

@@ -137,7 +137,7 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
             self.listen(listener)
 
     def subscribe(self, topic: str, expression: str = SUB_ALL) -> None:
-        """Subscribe to a topic: to all messages, or to tags ("A || B").
+        """Consume a topic: all of it, or tags as "A || B".
 
         Raises ClientOptionIllegal, SubscriptionError or ClientStateError.
         """

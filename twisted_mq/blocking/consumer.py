@@ -65,33 +65,33 @@ class Consumer(Iterates[MessageT]):
     _core: consumer.Consumer
 
     def subscribe(self, topic: str, expression: str = SUB_ALL, expression_type: str = TAG) -> None:
-        """Subscribe to a topic: to all messages, to tags ("A || B"), or by another expression type that the brokers support.
+        """Consume a topic: all of it, or tags as "A || B", or by another expression type that the brokers support.
 
         All members of a group must have the same subscriptions. Raises ClientOptionIllegal or SubscriptionError.
         """
         self._do(lambda: self._core.subscribe(topic, expression, expression_type))
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop consuming a topic. The group's other members soon take over its queues."""
+        """Stop consuming a topic; other members of the group soon get its queues."""
         self._do(lambda: self._core.unsubscribe(topic))
 
     def listen_to_queues(self, listener: QueuesChanged | None) -> None:
-        """Call `listener(topic, all queues, own queues)` whenever the queues of this consumer change; None removes the listener.
+        """Call a listener with (topic, all its queues, the assigned ones) whenever the assignment changes; None removes it.
 
         It is called in the background thread and must not block. Its errors are logged.
         """
         self._do(lambda: self._core.listen_to_queues(listener))
 
     def pause(self, *queues: MessageQueue) -> None:
-        """Stop pulling from these queues (all, if none is given) until `resume`. Messages already pulled are consumed."""
+        """Stop pulling these queues, or all if none are given, until `resume`. Pulled messages are still consumed."""
         self._do(lambda: self._core.pause(*queues))
 
     def resume(self, *queues: MessageQueue) -> None:
-        """Pull from these queues again (all, if none is given)."""
+        """Resume pulling these queues, or all if none are given."""
         self._do(lambda: self._core.resume(*queues))
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Return whether pulling from the queue is paused."""
+        """Return whether pulling the queue is paused."""
         return self._do(lambda: self._core.is_paused(queue))
 
     @property
@@ -110,7 +110,7 @@ class Consumer(Iterates[MessageT]):
         return self._core.metrics
 
     def lag(self) -> dict[MessageQueue, int]:
-        """Return the number of unconsumed messages in each own queue at its last pull. Queues not pulled yet are left out."""
+        """Return how many messages wait in each assigned queue, as of its last pull; leave out queues without a pull."""
         return self._do(self._core.lag)
 
     def _start(self, require: Require | None) -> defer.Deferred[None]:

@@ -107,7 +107,7 @@ class LitePullConsumer(Consumer[MessageExt]):
     # queues
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Consume all messages of these queues, in place of what was subscribed or assigned before.
+        """Consume these queues, all of their messages, instead of earlier subscriptions or assignments.
 
         Takes effect at once. A consumer either subscribes or assigns. Raises ClientStateError.
         """
@@ -115,21 +115,21 @@ class LitePullConsumer(Consumer[MessageExt]):
         self._do(lambda: self._core.assign(chosen))
 
     def fetch_queues(self, topic: str, *, timeout: float | None = None) -> list[MessageQueue]:
-        """Return all readable queues of a topic, for `assign`. Raises NoRoute."""
+        """Return all readable queues of a topic, to assign some of them. Raises NoRoute."""
         return self._call(lambda: self._core.fetch_queues(topic), timeout)
 
     # offsets
 
     def commit(self, *, timeout: float | None = None) -> None:
-        """Store the offsets after all polled messages at the broker."""
+        """Commit the offsets after all polled messages to the broker."""
         self._call(lambda: self._core.commit(), timeout)
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue at this offset of an assigned queue. Raises ClientStateError."""
+        """Continue from this offset of an assigned queue. Raises ClientStateError."""
         self._do(lambda: self._core.seek(queue, offset))
 
     def seek_to_begin(self, queue: MessageQueue, *, timeout: float | None = None) -> None:
-        """Continue at the first message that the queue still holds."""
+        """Continue from the queue's first message that is still kept."""
         self._call(lambda: self._core.seek_to_begin(queue), timeout)
 
     def seek_to_end(self, queue: MessageQueue, *, timeout: float | None = None) -> None:
@@ -137,11 +137,11 @@ class LitePullConsumer(Consumer[MessageExt]):
         self._call(lambda: self._core.seek_to_end(queue), timeout)
 
     def offset_for_time(self, queue: MessageQueue, time: Moment, *, timeout: float | None = None) -> int:
-        """Return the offset of the first message stored at or after a time (a datetime, or float seconds since 1970)."""
+        """Return the offset of the first message stored at that time (a datetime or float seconds since 1970) or later."""
         return self._call(lambda: self._core.offset_for_time(queue, time), timeout)
 
     def committed(self, queue: MessageQueue, *, timeout: float | None = None) -> int | None:
-        """Return the offset that the group committed at the broker; None if it committed none."""
+        """Return the group's offset at the broker; None if it has none."""
         return self._call(lambda: self._core.committed(queue), timeout)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:

@@ -111,7 +111,7 @@ class Producer(Member):
         *,
         timeout: float | None = None,
     ) -> SendResult:
-        """Send to the queue that the selector chooses for `key`: messages of one key stay in order in one queue.
+        """Send to the queue that the selector takes for `key`: messages of one key stay in order in one queue.
 
         The selector is called in the background thread and must not block.
         """
@@ -120,7 +120,7 @@ class Producer(Member):
     def send_batch(
         self, messages: Iterable[Message], queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> SendResult:
-        """Send several messages of one topic to one queue, in one request."""
+        """Send several messages of one topic in one request, to one queue."""
         batch = list(messages)
         return self._ask(lambda: self._core.send_batch(batch, queue, timeout_seconds=timeout), timeout)
 
@@ -138,7 +138,7 @@ class Producer(Member):
     def send_one_way(
         self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
     ) -> None:
-        """Send without an answer: return when the message is passed to the connection. It may be lost."""
+        """Send without an answer. Returns when the message is passed to the connection, which does not mean that it arrives."""
         self._call(lambda: self._core.send_one_way(message, queue), timeout)
 
     def request(
@@ -152,7 +152,7 @@ class Producer(Member):
     ) -> MessageExt:
         """Send a message and return its consumer's reply; both have `timeout` seconds together.
 
-        The message goes to `queue`, or to the queue that `selector` chooses for `key`, or to the topic's queues in turn.
+        The message goes to `queue`, or to the queue that `selector` takes for `key`, or to the topic's queues in turn.
         Raises as `send` does, and RequestTimeout. The consumer replies by sending `reply_message(...)`.
         """
         return self._ask(
@@ -160,7 +160,7 @@ class Producer(Member):
         )
 
     def recall(self, topic: str, handle: str, *, timeout: float | None = None) -> str:
-        """Recall a delayed message before its time, by the `recall_handle` of its SendResult; return its id.
+        """Recall a message that waits for its delivery time, by the `recall_handle` of its SendResult; return its id.
 
         Raises MessageIllegal for a malformed handle, NoRoute, BrokerError (refused, or too late) or RemotingError.
         """
