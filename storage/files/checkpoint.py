@@ -1,4 +1,4 @@
-"""The checkpoint file: up to which store time log, queues and index are on disk (Apache: StoreCheckpoint)."""
+"""The checkpoint file: the store times up to which log, queues and index are on disk (Apache: StoreCheckpoint)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAFETY_MS = 3000
 
 @attrs.define
 class Checkpoint:
-    """Store times in ms and offsets, as CHECKPOINT declares them; 0 where nothing is known."""
+    """Store times in ms and offsets, as CHECKPOINT declares them; 0 for unknown values."""
 
     path: str
     physic_msg_timestamp: int = 0
@@ -26,14 +26,14 @@ class Checkpoint:
 
     @classmethod
     def load(cls, path: str) -> Checkpoint:
-        """Read the file; one that is missing, too short, or holds times before 1970 counts as unknown."""
+        """Read the file. If it is missing, too short, or holds times before 1970, all values are unknown."""
         data = read_beginning(path, CHECKPOINT_STRUCT.size)
         values = CHECKPOINT_STRUCT.unpack(data) if data else ()
         return cls(path, *values) if values and min(values[:3]) >= 0 else cls(path)
 
     @property
     def min_timestamp(self) -> int:
-        """Return everything stored up to this time is on disk, in the log and in the queues."""
+        """Return the time up to which everything stored is on disk, in the log and in the queues."""
         return max(0, min(self.physic_msg_timestamp, self.logics_msg_timestamp) - SAFETY_MS)
 
     def save(self, sync: Sync = fdatasync) -> None:
@@ -42,7 +42,7 @@ class Checkpoint:
 
 
 def read_beginning(path: str, size: int) -> bytes:
-    """Return the bytes that a checkpoint file begins with; none where it is missing or too short."""
+    """Return the first `size` bytes of a checkpoint file; empty if it is missing or too short."""
     try:
         with open(path, "rb") as file:
             data = file.read(size)
@@ -52,7 +52,7 @@ def read_beginning(path: str, size: int) -> bytes:
 
 
 def write_values(path: str, data: bytes, sync: Sync) -> None:
-    """Write and flush a checkpoint file, which is made whole. Raises OSError."""
+    """Write and flush a checkpoint file, extended to its full size. Raises OSError."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         if os.fstat(descriptor).st_size != CHECKPOINT_FILE_BYTES:

@@ -1,8 +1,8 @@
-"""File descriptors as a budget: which files of a store stay mapped.
+"""Treats file descriptors as a budget: decides which files of a store stay mapped.
 
-Python's mappings keep a descriptor each. So a store keeps a bounded number of its files mapped: past it the one that
-was mapped first is given back, and mapped again when somebody looks into it. A broker with more queues than descriptors
-is slower for those that nobody uses, and serves all.
+Each Python mapping keeps a descriptor. So a store keeps a bounded number of its files mapped: beyond that, the file that
+was mapped first is released, and mapped again at its next use. A broker with more queues than descriptors is slower for
+idle queues, but serves all.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _USUAL_MAPPINGS = 65530
 
 
 class Mapped(Protocol):
-    """A file that can give back its mapping."""
+    """A file that can release its mapping."""
 
     def release(self) -> None:
-        """Give it back; views that others hold stay valid."""
+        """Release the mapping; views that others hold stay valid."""
 
 
 class Mappings:
-    """The mapped files of one store, of which there are at most `limit`."""
+    """The mapped files of one store, at most `limit` of them."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -34,23 +34,23 @@ class Mappings:
         return len(self._files)
 
     def add(self, file: Mapped) -> None:
-        """A file was mapped; past the limit the oldest one is released."""
+        """Add a file that was mapped; beyond the limit, release the oldest one."""
         self._files[file] = None
         if len(self._files) > self.limit:
             next(iter(self._files)).release()
 
     def discard(self, file: Mapped) -> None:
-        """A file was released."""
+        """Remove a file that was released."""
         self._files.pop(file, None)
 
 
 def is_shortage(error: OSError) -> bool:
-    """Return whether a file could not be opened for lack of descriptors or memory. Errors of syncing do not count."""
+    """Return whether a file could not be opened because descriptors or memory are short. Errors of syncing do not count."""
     return error.errno in SHORTAGES and error.filename is not None
 
 
 def most_mapped() -> int:
-    """Return how many files one store may keep mapped: a third of the descriptors, and half of the allowed mappings."""
+    """Return how many files a store may keep mapped: a third of the descriptors, and half of the allowed mappings."""
     try:
         with open("/proc/sys/vm/max_map_count", encoding="ascii") as file:
             mappings = int(file.read())

@@ -1,7 +1,7 @@
-"""One broker a store directory, and whether the last one closed it: the `lock` and `abort` files of DefaultMessageStore.
+"""Locks a store directory and tells whether the last broker closed it: DefaultMessageStore's `lock` and `abort` files.
 
-Java's FileChannel.tryLock is a POSIX record lock, so ours excludes Apache's broker and the other way round. Such locks
-belong to a process and vanish when the process closes any descriptor of the file; so the stores of one process exclude
+Java's FileChannel.tryLock is a POSIX record lock, so this lock excludes Apache's broker and the other way round. Such locks
+belong to a process and vanish when the process closes any descriptor of the file. So the stores of one process exclude
 each other by the table here, before they touch the file.
 """
 
@@ -21,7 +21,7 @@ _held_here: set[str] = set()
 
 
 class DirectoryLock:
-    """The lock on one store directory; `acquire` and `release` in turn."""
+    """The lock on a store directory; call `acquire` and `release` in turn."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class DirectoryLock:
         self._key = ""
 
     def acquire(self) -> None:
-        """Take the lock at once. Raises StoreLocked, StoreUnwritable."""
+        """Take the lock without waiting. Raises StoreLocked, StoreUnwritable."""
         key = os.path.realpath(self.path)
         if key in _held_here:
             raise StoreLocked(self.path)
@@ -55,7 +55,7 @@ class DirectoryLock:
             raise StoreUnwritable(self.path, error) from error
 
     def release(self) -> None:
-        """Free the lock; without one, nothing happens."""
+        """Free the lock; does nothing if it is not held."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -70,7 +70,7 @@ class StoreDirectory:
         self._lock = DirectoryLock(paths.lock)
 
     def open(self) -> bool:
-        """Make and lock the directory; answers whether the last broker closed it. Raises StoreLocked, StoreUnwritable."""
+        """Create and lock the directory; return whether the last broker closed it. Raises StoreLocked, StoreUnwritable."""
         for path in (self._paths.root, self._paths.commit_log, self._paths.consume_queues, self._paths.config):
             try:
                 make_directory(path)
@@ -80,7 +80,7 @@ class StoreDirectory:
         return not os.path.exists(self._paths.abort)
 
     def mark_running(self) -> None:
-        """Make the abort file, on disk before any message is taken; it holds the process id, as Apache's."""
+        """Create the abort file, on disk before any message is taken; it holds the process id, as in Apache."""
         try:
             with open(self._paths.abort, "w", encoding="ascii") as file:
                 file.write(str(os.getpid()))
@@ -91,7 +91,7 @@ class StoreDirectory:
             raise StoreUnwritable(self._paths.abort, error) from error
 
     def close(self, *, clean: bool) -> None:
-        """Free the lock; the abort file goes only if everything is on disk."""
+        """Free the lock; remove the abort file only if everything is on disk."""
         if clean and os.path.exists(self._paths.abort):
             os.unlink(self._paths.abort)
             sync_directory(self._paths.root)
@@ -99,7 +99,7 @@ class StoreDirectory:
 
 
 def make_directory(path: str) -> None:
-    """Make a directory and those above it that are not there, with their names on disk. Raises OSError."""
+    """Create a directory and its missing parents, with their names on disk. Raises OSError."""
     missing, above = [], os.path.abspath(path)
     while not os.path.exists(above):
         missing.append(above)
@@ -131,7 +131,7 @@ def sync_tree(root: str) -> None:
 
 
 def is_locked(path: str) -> bool:
-    """Return whether a store works in the directory of this lock file, in whatever process; nothing is locked or written."""
+    """Return whether any process runs a store in the directory of this lock file; nothing is locked or written."""
     if os.path.realpath(path) in _held_here:
         return True
     try:

@@ -1,4 +1,4 @@
-"""How full the disk of a path is: one measure for retention, metrics, commands and the console."""
+"""The fill level of the disk of a path, measured alike for retention, metrics, commands and the console."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NOT_KNOWN = -1.0
 
 @attrs.frozen
 class DiskSpace:
-    """Bytes of one file system, as statvfs tells them.
+    """The bytes of a file system, from statvfs.
 
-    `free` counts the blocks that are reserved for the superuser too; `available` is what `df` shows as Avail.
+    `free` includes the blocks that are reserved for the superuser; `available` is what `df` shows as Avail.
     """
 
     total: int
@@ -29,7 +29,7 @@ class DiskSpace:
 
     @property
     def used_ratio(self) -> float:
-        """The used share of what an ordinary user may use, in whole percent rounded up.
+        """The used share of the space for ordinary users, in whole percent rounded up.
 
         As UtilAll.getDiskPartitionSpaceUsedPercent and `df`. Of 1000 blocks, 250 free and 200 of them available: 750 of 950 are
         used, 0.79. NOT_KNOWN for a file system without blocks.
@@ -39,14 +39,14 @@ class DiskSpace:
 
 
 def disk_space(path: str) -> DiskSpace:
-    """Return the space of the disk that a path is on. May take long on a network disk. Raises OSError."""
+    """Return the space of the disk that contains a path. May take long on a network disk. Raises OSError."""
     found = os.statvfs(path)
     block = found.f_frsize
     return DiskSpace(found.f_blocks * block, found.f_bfree * block, found.f_bavail * block)
 
 
 def used_ratio(path: str) -> float:
-    """Return the used ratio of a path's disk, 0.0 to 1.0; NOT_KNOWN and an error in the log where the system does not tell."""
+    """Return the used ratio of a path's disk, 0.0 to 1.0; if the system does not tell it, log an error and return NOT_KNOWN."""
     try:
         return disk_space(path).used_ratio
     except OSError as error:

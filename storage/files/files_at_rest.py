@@ -1,7 +1,7 @@
-"""Files of a store read at rest: mapped at first use, changed nowhere, without the store's lock.
+"""Reads files of a store without its lock: they are mapped at first use and never changed.
 
-A broker may be writing meanwhile: what is not written yet is simply not there. File sizes are taken from the files, so
-no configuration is needed. Views stay valid as long as somebody holds them.
+A broker may be writing at the same time; bytes that are not written yet are not read. File sizes are taken from the
+files, so no configuration is needed. Views stay valid as long as they are referenced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from twisted_mq.storage.files.search import positions_in
 
 
 class FileAtRest:
-    """A file of a run of files, mapped for reading at first use; `first_offset` is what its name says."""
+    """A file of a run of files, mapped for reading at first use; `first_offset` is the offset in its name."""
 
     def __init__(self, path: str, first_offset: int, size: int) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class FileAtRest:
 
     @property
     def readable(self) -> memoryview:
-        """The whole file. Raises FileNotFoundError where it is gone since it was listed."""
+        """The whole file. Raises FileNotFoundError if it was removed since it was listed."""
         if self._readable is None:
             with open(self.path, "rb") as file:
                 mapped = mmap.mmap(file.fileno(), self.size, access=mmap.ACCESS_READ) if self.size else b""
@@ -33,14 +33,14 @@ class FileAtRest:
         return self._readable
 
     def find_all(self, data: bytes, position: int) -> Iterator[int]:
-        """Yield the positions from `position` on where these bytes lie."""
+        """Yield the positions of these bytes from `position` on."""
         mapped = self.readable.obj
         assert isinstance(mapped, mmap.mmap | bytes)
         return positions_in(mapped, data, position, self.size)
 
 
 def files_in(directory: str) -> list[FileAtRest]:
-    """Return the files whose names are offsets, in order; empty files and missing directories have none."""
+    """Return the files whose names are offsets, in order, without empty ones. A missing directory has no files."""
     files = []
     try:
         with os.scandir(directory) as entries:
@@ -54,7 +54,7 @@ def files_in(directory: str) -> list[FileAtRest]:
 
 
 def _size_of(entry: os.DirEntry[str]) -> int:
-    """0 for a file that was removed while the directory was read."""
+    """Return the file's size; 0 if it was removed while the directory was read."""
     try:
         return entry.stat().st_size
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One JSON file with a backup: read with a fallback, replaced in one step (Apache: ConfigManager, MixAll.string2File)."""
+"""A JSON file with a backup: read with a fallback, replaced in one step (Apache: ConfigManager, MixAll.string2File)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DAMAGED = ".damaged"
 _NEW = ".tmp"
 
 OWNER_ONLY = 0o600
-"""Mode of a file with secrets."""
+"""The mode of a file with secrets."""
 
 Value = TypeVar("Value")
 
 
 @attrs.frozen
 class LoadAction:
-    """A file that was not read as it should be, why, and what was done instead."""
+    """A file that was not read as it should be, with the reason and what was done instead."""
 
     path: str
     problem: str
@@ -39,21 +39,21 @@ class LoadAction:
 
 
 class JsonFile(Generic[Value]):
-    """A file that holds one value; the previous version stays beside it as `.bak`.
+    """A file that holds one value; the previous version is kept beside it as `.bak`.
 
-    `decode` turns bytes into the value and raises BodyError. Where the file is damaged the backup is read; where that
-    is too, there is no value. A damaged file is kept as `.damaged`, and never becomes the backup.
+    `decode` turns bytes into the value and raises BodyError. If the file is damaged, the backup is read; if that is damaged
+    too, there is no value. A damaged file is kept as `.damaged`, and never becomes the backup.
     """
 
     def __init__(self, path: str, decode: Callable[[bytes], Value], mode: int = 0o666) -> None:
-        """`mode` is that of the file, less the umask."""
+        """Set the path and the decoder; `mode` is that of the file, less the umask."""
         self.path = path
         self._decode = decode
         self._mode = mode
         self._on_disk: bytes | None = None
 
     def load(self) -> tuple[Value | None, list[LoadAction]]:
-        """Return the value, None where there is none, and what was wrong. Raises OSError for a file that cannot be opened."""
+        """Return the value, or None without one, and the problems. Raises OSError for a file that cannot be opened."""
         data = _read(self.path)
         if data:
             try:
@@ -89,9 +89,9 @@ class JsonFile(Generic[Value]):
         return action
 
     def save(self, data: bytes) -> bool:
-        """Replace the file by `data`, which is on disk when this returns; the file before becomes the backup.
+        """Replace the file by `data`, which is on disk when this returns; the previous file becomes the backup.
 
-        False where the file holds just that already. Raises OSError; then the file is as it was.
+        Returns False if the file already has this content. Raises OSError; then the file is unchanged.
         """
         if data == self._on_disk:
             return False
@@ -110,7 +110,7 @@ class JsonFile(Generic[Value]):
         return os.open(path, flags, self._mode)
 
     def back_up(self) -> None:
-        """Make the present file the backup; at every moment one of the names has a whole file. Raises OSError."""
+        """Make the current file the backup; at every moment one of the names has a whole file. Raises OSError."""
         link = self.path + BACKUP + _NEW
         with contextlib.suppress(FileNotFoundError):
             os.unlink(link)

@@ -1,11 +1,11 @@
-"""One file of fixed size, mapped into memory (Apache: DefaultMappedFile).
+"""A file of fixed size, mapped into memory (Apache: DefaultMappedFile).
 
-The file is sparse when made, as Apache's. Before a byte behind `allocated` is written its disk block is taken with
-posix_fallocate: a full disk is an OSError there, where writing to the mapping would kill the process with SIGBUS.
+A new file is sparse, as in Apache. Before a byte after `allocated` is written, its disk block is taken with
+posix_fallocate: a full disk is an OSError there, while writing to the mapping would kill the process with SIGBUS.
 
-A mapping is never closed by hand: views of it travel in answers, and Python frees it with the last of them. Nothing
-here ever makes a file shorter, because a view behind the new end would be a SIGBUS as well. No file descriptor is kept
-open but the mapping's own, so the flush thread and the reactor share none; how many files stay mapped is bounded, see
+A mapping is never closed explicitly: views of it travel in responses, and Python frees it with the last of them. Nothing
+here ever makes a file shorter, because a view after the new end would be a SIGBUS as well. The mapping's file descriptor is
+the only one kept open, so the flush thread and the reactor share none. The number of mapped files is bounded, see
 `files.descriptors`.
 """
 
@@ -33,16 +33,16 @@ from twisted_mq.storage.files.system_calls import (
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _CLEAR_CHUNK = 1 << 20
 _NAME_DEPTH = 2
-"""Directories above a file that may be as new as the file."""
+"""The number of directories above a file that may be as new as the file."""
 
 
 class MappedFile:
-    """A file of `size` bytes that covers the offsets from `first_offset` on.
+    """A file of `size` bytes that contains the offsets from `first_offset` on.
 
-    `view` is writable, `readable` is not; both are mapped at first use. `open_view` is `view` where that is mapped
-    now. `wrote` is the position behind the last byte written (of the file in use its owner knows it better),
-    `allocated` the one behind the last byte that may be. `unsafe_names` is how many of the last parts of the path may
-    not be on disk: an fdatasync puts no name there. `at_random`: see `read_at_random`.
+    `view` is writable, `readable` is not; both are mapped at first use. `open_view` is `view` if that is mapped
+    now. `wrote` is the position after the last byte written (for the file in use its owner has the exact value),
+    `allocated` the position after the last byte that may be written. `unsafe_names` is how many of the last parts of the path
+    may not be on disk: an fdatasync does not sync names. `at_random`: see `read_at_random`.
     """
 
     __slots__ = (
@@ -88,8 +88,9 @@ class MappedFile:
         allocate: Allocate = posix_fallocate,
         mappings: Mappings | None = None,
     ) -> MappedFile:
-        """Return a new sparse file. Raises StoreFull, OSError; then there is no file, or an empty one that could not be removed
-        and is taken the next time.
+        """Create a new sparse file and return it. Raises StoreFull, OSError.
+
+        After an error there is no file, or an empty one that could not be removed and is used the next time.
         """
         created = cls(path, first_offset, size, allocate, mappings)
         try:
@@ -135,7 +136,7 @@ class MappedFile:
             self._mappings.add(self)
 
     def read_at_random(self, at_random: bool) -> None:
-        """Have the kernel read no pages ahead of what is looked at, or do so again; also of mappings to come."""
+        """Switch the kernel's read-ahead off or on again, for this and for later mappings."""
         if at_random != self.at_random:
             self.at_random = at_random
             self._advise()
@@ -147,7 +148,7 @@ class MappedFile:
 
     @property
     def readable(self) -> memoryview:
-        """The whole file, read-only; readable too on a disk that is no longer writable."""
+        """The whole file, read-only; works too if the disk is no longer writable."""
         if self._readable is None:
             self._readable = self.open_view.toreadonly() if self.open_view is not None else self._map_to_read()
             self._is_mapped()
@@ -162,13 +163,13 @@ class MappedFile:
 
     @property
     def end_offset(self) -> int:
-        """The offset behind the last byte written."""
+        """The offset after the last byte written."""
         return self.first_offset + self.wrote
 
     def reserve(self, needed: int, step: int) -> int:
-        """Take disk space up to position `needed` at least, in steps; returns `allocated`. Raises StoreFull.
+        """Take disk space up to position `needed` at least, in steps; return `allocated`. Raises StoreFull.
 
-        Where less than a step is left on the disk, just `needed` is tried.
+        If less than a step is left on the disk, only the space up to `needed` is tried.
         """
         if needed <= self.allocated:
             return self.allocated
@@ -195,21 +196,21 @@ class MappedFile:
             raise StoreFull(self.path, error) from error
 
     def set_position(self, position: int) -> None:
-        """Say where writing goes on; space behind it is taken anew."""
+        """Set where writing continues; the space after it has to be taken again."""
         self.wrote = position
         self.allocated = position
 
     def data_end(self) -> int:
-        """Return the position behind the file's first run of disk blocks that hold data; behind it all may be zeros."""
+        """Return the position after the file's first run of disk blocks with data; everything after it may be zeros."""
         with self._open() as descriptor:
             start, end = next(data_ranges(descriptor, 0, self.size), (0, 0))
             return end if start == 0 else 0
 
     def clear_from(self, position: int, before: Callable[[], None] = lambda: None) -> int:
-        """Zero what is behind `position`, so that no later recovery takes it for data; returns the bytes cleared.
+        """Zero everything after `position`, so that no later recovery takes it for data; return the bytes cleared.
 
-        Only blocks that hold data are touched, so no disk space is needed and none is given back. `before` is called
-        first where anything is not zero yet.
+        Only blocks with data are written, so no disk space is needed and none is freed. `before` is called
+        first if there is a byte that is not zero.
         """
         with self._open() as descriptor:
             ranges = data_ranges(descriptor, position, self.size)
@@ -236,7 +237,7 @@ class MappedFile:
             yield bytes(self.view[first : min(end, first + _CLEAR_CHUNK)])
 
     def find_all(self, data: bytes, position: int) -> Iterator[int]:
-        """Yield the positions from `position` on where these bytes lie; blocks without data are passed over."""
+        """Yield the positions of these bytes from `position` on; blocks without data are skipped."""
         mapping = self.view.obj
         assert isinstance(mapping, mmap.mmap)
         with self._open() as descriptor:
@@ -247,9 +248,9 @@ class MappedFile:
     def sync(self, sync: Sync = fdatasync) -> None:
         """Put everything written on disk, and the first time the names that lead to it. Raises OSError.
 
-        A file that was deleted meanwhile has nothing to put.
+        A file that was deleted meanwhile needs no sync.
 
-        Safe in any thread: it uses a descriptor of its own. The interpreter is free for other threads meanwhile.
+        Safe in any thread: it uses its own descriptor and releases the interpreter lock meanwhile.
         """
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -272,13 +273,13 @@ class MappedFile:
         self.unsafe_names = 0
 
     def release(self) -> None:
-        """Give back the mapping; views that others hold stay valid. A second call does nothing."""
+        """Release the mapping; views that others hold stay valid. A second call does nothing."""
         self.open_view = self._readable = None
         if self._mappings is not None:
             self._mappings.discard(self)
 
     def delete(self) -> None:
-        """Remove the file from its directory and release it; a file that is gone already is no error."""
+        """Delete the file and release it; a file that is already gone is no error."""
         self.release()
         try:
             os.unlink(self.path)

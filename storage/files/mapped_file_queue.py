@@ -1,4 +1,4 @@
-"""The files of one directory as one run of bytes: equal sizes, names that say the first offset (Apache: MappedFileQueue)."""
+"""The files of a directory as one run of bytes, with equal sizes and offsets as names (Apache: MappedFileQueue)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 
 @attrs.frozen
 class OddFile:
-    """A file that does not fit into the queue of files: another size, or another place than a multiple of the size."""
+    """A file that does not fit into the run of files: it has another size, or its offset is no multiple of the size."""
 
     path: str
     actual_bytes: int
@@ -25,9 +25,9 @@ class OddFile:
 
 @attrs.frozen
 class Truncation:
-    """What a truncation took away: files with data in them, and bytes that were data in the file it cut.
+    """The losses of a truncation: deleted files with data, and bytes of data in the file that was cut.
 
-    Files without data (made ahead by Apache's AllocateMappedFileService) go as well, but are nothing to tell of.
+    Files without data (made ahead by Apache's AllocateMappedFileService) are deleted too but not reported.
     """
 
     deleted_files: tuple[str, ...] = ()
@@ -38,14 +38,14 @@ class Truncation:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Do nothing: the default for `before_loss`."""
 
 
 class MappedFileQueue:
-    """Mapped files in the order of their offsets. The directory is made with the first file.
+    """Mapped files in the order of their offsets. The directory is created with the first file.
 
-    `name_depth` is how many directories above a file may be made with it. `before_loss` is called before `load` or
-    `truncate` takes away data, or an empty file that may once have had some.
+    `name_depth` is how many directories above a file may be created with it. `before_loss` is called before `load` or
+    `truncate` removes data, or an empty file that may once have had data.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class MappedFileQueue:
         self._mappings = mappings
 
     def load(self) -> list[OddFile]:
-        """Find the files on disk; all count as full until recovery says otherwise. Returns those left out.
+        """Find the files on disk; all count as full until recovery decides otherwise. Returns the files left out.
 
-        An empty last file is what a crash between making and sizing leaves: it is deleted, as Apache does.
+        A crash between creating and sizing a file leaves an empty last file: it is deleted, as in Apache.
         """
         self.release()
         self.files, odd = [], []
@@ -89,7 +89,7 @@ class MappedFileQueue:
         return odd
 
     def lengthen_last(self, odd: OddFile) -> bool:
-        """Make a file that is too short whole with zeros, where it follows the last one loaded; whether it does."""
+        """Fill up a file that is too short with zeros if it follows the last loaded one; return whether it does."""
         expected = os.path.join(self.directory, file_name(self.max_offset))
         if not self.files or odd.path != expected or odd.actual_bytes > self.file_size:
             return False
@@ -114,7 +114,7 @@ class MappedFileQueue:
         return sorted(found)
 
     def missing(self) -> str | None:
-        """Return the path of the first file that is not there between two others; None where the run is whole."""
+        """Return the path of the first file that is missing between two others; None without a hole."""
         for before, after in zip(self.files, self.files[1:], strict=False):
             expected = before.first_offset + self.file_size
             if after.first_offset != expected:
@@ -123,16 +123,16 @@ class MappedFileQueue:
 
     @property
     def min_offset(self) -> int:
-        """The first byte's offset; 0 without files."""
+        """The offset of the first byte; 0 without files."""
         return self.files[0].first_offset if self.files else 0
 
     @property
     def max_offset(self) -> int:
-        """The offset behind the last byte written; 0 without files."""
+        """The offset after the last byte written; 0 without files."""
         return self.files[-1].end_offset if self.files else 0
 
     def find(self, offset: int) -> MappedFile | None:
-        """Return the file that covers an offset."""
+        """Return the file that contains an offset."""
         files = self.files
         if not files:
             return None
@@ -142,7 +142,7 @@ class MappedFileQueue:
         return None
 
     def append_file(self, offset: int) -> MappedFile:
-        """Make the file that covers `offset`, behind all others. Raises StoreFull."""
+        """Create the file that contains `offset`, after all others. Raises StoreFull."""
         first = offset - offset % self.file_size
         path = os.path.join(self.directory, file_name(first))
         try:
@@ -155,13 +155,13 @@ class MappedFileQueue:
         return created
 
     def from_offset(self, offset: int) -> Iterator[MappedFile]:
-        """Yield the files from the one that covers `offset` on."""
+        """Yield the files from the one that contains `offset` on."""
         for file in self.files:
             if file.first_offset + self.file_size > offset:
                 yield file
 
     def drop_first(self, count: int) -> list[str]:
-        """Forget the first `count` files; their paths, oldest first, for whoever removes them from the disk."""
+        """Forget the first `count` files; return their paths, oldest first, for the caller to delete."""
         dropped = self.files[:count]
         del self.files[:count]
         for file in dropped:
@@ -169,9 +169,9 @@ class MappedFileQueue:
         return [file.path for file in dropped]
 
     def truncate(self, offset: int) -> Truncation:
-        """Forget everything from `offset` on: files behind it are deleted, the rest of its file is zeroed.
+        """Forget everything from `offset` on: later files are deleted, the rest of its file is zeroed.
 
-        Later files go first, so that a crash on the way never leaves a hole.
+        Later files go first, so that a crash meanwhile never leaves a hole.
         """
         deleted = []
         while self.files and self.files[-1].first_offset > offset:
@@ -188,12 +188,12 @@ class MappedFileQueue:
         return Truncation(tuple(deleted), cleared)
 
     def release(self) -> None:
-        """Give back the mappings of all files."""
+        """Release the mappings of all files."""
         for file in self.files:
             file.release()
 
     def destroy(self) -> None:
-        """Delete all files and the directory, if nothing else is in it."""
+        """Delete all files, and the directory if it is empty then."""
         while self.files:
             self.files.pop().delete()
         try:

@@ -1,8 +1,8 @@
-"""Bytes of a commit log file: what begins at a position, and where the next record proves itself; the file mapped.
+"""Reads the bytes of a mapped commit log file: identifies the record at a position, and searches for the next one.
 
-A record proves itself: magic, lengths that add up, and its own physical offset, which must say where it lies. So a
+A record proves itself: by its magic, by lengths that add up, and by its own physical offset, which must be its place. So a
 reader that lost its way in damaged bytes finds the next record by searching for the magic, and knows that it is one.
-Nothing here writes or takes the store's lock: a broker may be writing meanwhile.
+Nothing here writes or takes the store's lock: a broker may be writing at the same time.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from twisted_mq.protocol.layouts.record import (
 from twisted_mq.storage.files.system_calls import data_ranges
 
 MAGIC_PREFIX = MAGICS[MAGIC_V1][:-1]
-"""What both versions' magic codes begin with: they differ in the last byte only."""
+"""The common beginning of both versions' magic codes: they differ in the last byte only."""
 _CHUNK_BYTES = 1 << 20
 
 
 class LogBytes:
-    """A stretch of one commit log file. Positions count from the stretch's start.
+    """A part of one commit log file. Positions count from the start of the part.
 
-    `first_offset` is its physical offset, `rest` how many bytes the file has behind it. Behind `data_end` there are only
-    zero bytes: files are made sparse, at full size.
+    `first_offset` is its physical offset, `rest` is how many bytes of the file follow it. After `data_end` there are only
+    zeros: files are made sparse, at full size.
     """
 
     def __init__(self, data: bytes | mmap.mmap, path: str, first_offset: int, rest: int = 0) -> None:
@@ -47,7 +47,7 @@ class LogBytes:
         self.data_end = self.size
 
     def record_at(self, position: int) -> RecordHead:
-        """Return the head of the record there. Raises RecordError unless a whole record of this very place is there."""
+        """Return the head of the record at a position. Raises RecordError unless a whole record with this place is there."""
         head = read_head(self.data, position)
         if head.physical_offset != self.first_offset + position:
             raise RecordError(
@@ -57,7 +57,7 @@ class LogBytes:
         return head
 
     def is_record(self, position: int) -> bool:
-        """Return whether a whole record of this very place begins there."""
+        """Return whether a whole record with this place begins there."""
         try:
             self.record_at(position)
         except RecordError:
@@ -65,25 +65,25 @@ class LogBytes:
         return True
 
     def is_blank(self, position: int) -> bool:
-        """Return whether the blank record begins there that fills the rest of the file."""
+        """Return whether the blank record that fills the rest of the file begins there."""
         if self.size - position < BLANK_BYTES:
             return False
         return read_mark(self.data, position) == (self.size + self.rest - position, MAGIC_BLANK)
 
     def next_record(self, position: int, end: int) -> int | None:
-        """Return where the first record at or behind `position` begins, before `end`; None where there is none.
+        """Return the position of the first record at or after `position` and before `end`; None without one.
 
-        Searches for the magic, so it costs no more than reading the bytes passed over.
+        It searches for the magic, so it costs no more than reading the skipped bytes.
         """
         return next((place for place in self.marks(position, end) if self.is_record(place)), None)
 
     def marks(self, position: int, end: int) -> Iterator[int]:
-        """Yield where in [position, end) a record may begin, because its magic follows there; nothing is proved."""
+        """Yield the positions in [position, end) where a record may begin, because its magic follows there; nothing is proved."""
         for magic in self._places_of(MAGIC_PREFIX, position + MAGIC_POSITION, end + MAGIC_POSITION):
             yield magic - MAGIC_POSITION
 
     def _places_of(self, pattern: bytes, position: int, end: int) -> Iterator[int]:
-        """Yield where the pattern begins in [position, end). In chunks: `bytes.find` is ten times faster than `mmap.find`."""
+        """Yield where the pattern begins in [position, end). In chunks, as `bytes.find` is ten times faster than `mmap.find`."""
         end = min(end, self.data_end)
         while position < end:
             chunk_end = min(end, position + _CHUNK_BYTES)
@@ -95,9 +95,9 @@ class LogBytes:
             position = chunk_end
 
     def written_end(self, start: int, end: int) -> int:
-        """Return the position behind the last byte that is not zero; `start` where there is none.
+        """Return the position after the last byte that is not zero; `start` if all are zero.
 
-        Files are made at full size, all zero, and filled bit by bit.
+        Files are created at full size, all zero, and filled step by step.
         """
         end = max(start, min(end, self.data_end))
         while start < end:
@@ -109,7 +109,7 @@ class LogBytes:
         return start
 
     def fault_at(self, position: int) -> str:
-        """Return what is wrong with the bytes there, in words."""
+        """Return a description of the fault of the bytes at a position."""
         try:
             self.record_at(position)
         except RecordError as error:
@@ -118,10 +118,10 @@ class LogBytes:
 
 
 class MappedLog(LogBytes):
-    """One whole commit log file. Views of `data` keep the mapping alive."""
+    """A whole commit log file. Views of `data` keep the mapping alive."""
 
     def __init__(self, path: str, first_offset: int, limit: int = 0) -> None:
-        """`limit` is how many bytes of a longer file are looked at; 0 for all.
+        """Map the file; of a longer one only the first `limit` bytes, 0 for all.
 
         Raises FileNotFoundError; ValueError for an empty file.
         """

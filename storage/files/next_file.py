@@ -1,10 +1,10 @@
 """Makes the commit log's next file before it is needed (Apache: AllocateMappedFileService, DefaultMappedFile.warmMappedFile).
 
-A thread creates, sizes and maps the file and takes its first disk blocks, so that a roll only has to pick it up. A file
-made ahead is empty: after a crash recovery deletes it as it does with Apache's, a clean stop deletes it itself.
+A thread creates, sizes and maps the file and takes its first disk blocks, so that the log only has to take it over. A file
+made in advance is empty: after a crash, recovery deletes it as it does with Apache's; a clean stop deletes it itself.
 
-Warming takes all of the file's blocks and touches all of its pages, so that no append waits for either; it goes on in
-small pieces, because the interpreter is held by each of them.
+Warming takes all of the file's blocks and touches all of its pages, so that no append waits for either. It works in
+small pieces, because each of them holds the interpreter lock.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 
 PAGE_BYTES = 4096
 _WARM_BYTES = 256 << 10
-"""How much is touched at a time: about 0.1 ms."""
+"""The bytes touched at a time: about 0.1 ms."""
 
 
 class NextFile:
-    """At most one file made ahead. All calls come from the store's thread.
+    """At most one file made in advance. All methods are called in the store's thread.
 
-    `warm_pages` is after how many touched pages the file is put on disk while it is warmed, 0 for never; None without
-    warming (Apache: flushLeastPagesWhenWarmMapedFile under SYNC_FLUSH).
+    `warm_pages` is the number of touched pages after which the file is put on disk while it is warmed, 0 for never; None
+    without warming (Apache: flushLeastPagesWhenWarmMapedFile under SYNC_FLUSH).
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class NextFile:
         self._made: MappedFile | None = None
 
     def request(self, offset: int) -> None:
-        """Begin to make the file that begins at `offset`, unless that was asked for before."""
+        """Begin to make the file that starts at `offset`, unless that was requested before."""
         if self._offset == offset:
             return
         self.discard()
@@ -66,9 +66,9 @@ class NextFile:
         self._thread.start()
 
     def take(self, offset: int) -> MappedFile | None:
-        """Return the file made for `offset`, waiting for its end where it is being made; None where there is none.
+        """Return the file made for `offset`, after waiting for its completion if necessary; None if it was not made.
 
-        A file in the way, made for another offset, is deleted.
+        A file made for another offset is deleted.
         """
         if self._offset != offset:
             self.discard()
@@ -78,7 +78,7 @@ class NextFile:
         return made
 
     def discard(self) -> None:
-        """Delete what was made and not taken. A second call does nothing."""
+        """Delete a file that was made and not taken. A second call does nothing."""
         self._join()
         made, self._made, self._offset = self._made, None, None
         if made is not None:

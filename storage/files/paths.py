@@ -1,13 +1,15 @@
 """Names of files and directories of a store (Apache: StorePathConfigHelper), and which names may become paths.
 
-<root>/commitlog/00000000000000000000            records; the name is the physical offset of the first byte
-<root>/consumequeue/<topic>/<queue>/0000...0000  queue entries; the name is a byte offset too
-<root>/batchconsumequeue/<topic>/<queue>/0..0     entries of topics with queue.type=BatchCQ, see batch_consume_queue
-<root>/consumequeue_ext/<topic>/<queue>/0..0      extension units, see queue_extension
-<root>/index/20261120231855001                   key index
-<root>/config/topics.json, *.json.bak            tables
-<root>/damaged/                                  what a recovery cut off the log (ours, Apache keeps nothing)
-<root>/checkpoint  abort  lock                   abort exists while a broker runs
+`<root>` is the root directory of the store.
+
+    <root>/commitlog/00000000000000000000            records; the name is the physical offset of the first byte
+    <root>/consumequeue/<topic>/<queue>/0000...0000  queue entries; the name is a byte offset too
+    <root>/batchconsumequeue/<topic>/<queue>/0..0     entries of topics with queue.type=BatchCQ, see batch_consume_queue
+    <root>/consumequeue_ext/<topic>/<queue>/0..0      extension units, see queue_extension
+    <root>/index/20261120231855001                   key index
+    <root>/config/topics.json, *.json.bak            tables
+    <root>/damaged/                                  what a recovery cut off the log (ours, Apache keeps nothing)
+    <root>/checkpoint  abort  lock                   abort exists while a broker runs
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import re
 from twisted_mq.storage.errors import IllegalTopicName
 
 LONGEST_TOPIC_BYTES = 255
-"""A directory name on Linux; Apache: HookUtils.MAX_TOPIC_LENGTH."""
+"""The longest directory name on Linux; Apache: HookUtils.MAX_TOPIC_LENGTH."""
 FILE_NAME_DIGITS = 20
 
 _TOPIC = re.compile(r"[%|+a-zA-Z0-9_-]{1,255}\Z")
@@ -28,32 +30,32 @@ HIGHEST_QUEUE_ID = 0x7FFFFFFF
 
 
 def is_topic_name(topic: str) -> bool:
-    """Return whether the name has only Apache's characters (TopicValidator), so that no directory but its own is meant.
+    """Return whether the name has only Apache's characters (TopicValidator), so that it cannot lead to another directory.
 
-    The + is in pop's retry topics only, %RETRY%group+topic; users may not have it in theirs.
+    The + is only for pop's retry topics, %RETRY%group+topic; users' topics may not contain it.
     """
     return _TOPIC.match(topic) is not None
 
 
 def checked_topic(topic: str) -> str:
-    """Return the same name. Raises IllegalTopicName."""
+    """Return the same name. Raises IllegalTopicName if it is not allowed."""
     if not is_topic_name(topic):
         raise IllegalTopicName(topic)
     return topic
 
 
 def file_name(offset: int) -> str:
-    """Return the file that begins at a byte offset: 400 is 00000000000000000400 (Apache: UtilAll.offset2FileName)."""
+    """Return the name of the file at a byte offset: 400 is 00000000000000000400 (Apache: UtilAll.offset2FileName)."""
     return f"{offset:0{FILE_NAME_DIGITS}d}"
 
 
 def file_offset(name: str) -> int | None:
-    """Return the byte offset that a file's name means; None for other names."""
+    """Return the byte offset in a file's name; None for other names."""
     return int(name) if _OFFSET.match(name) else None
 
 
 def queue_id_of(name: str) -> int | None:
-    """Return the queue that a directory's name means; None for other names."""
+    """Return the queue id in a directory's name; None for other names."""
     if not _QUEUE_ID.match(name):
         return None
     queue_id = int(name)
@@ -89,7 +91,7 @@ class StorePaths:
         return os.path.join(self.queue_extensions, checked_topic(topic), str(queue_id))
 
     def queue_directories(self) -> list[tuple[str, int]]:
-        """Return (topic, queue id) of every queue directory on disk, sorted; names that mean neither are passed over."""
+        """Return (topic, queue id) of every queue directory on disk, sorted; other names are skipped."""
         return _queue_directories(self.consume_queues)
 
     def batch_queue_directories(self) -> list[tuple[str, int]]:
@@ -113,7 +115,7 @@ def _queue_directories(parent: str) -> list[tuple[str, int]]:
 
 
 def _directories(path: str) -> list[str]:
-    """Return names of the directories in `path`, links left out; empty where there is no such directory."""
+    """Return the names of the directories in `path`, without links; empty if `path` is no directory."""
     try:
         with os.scandir(path) as entries:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -1,4 +1,4 @@
-"""Another content for a small file, in one step."""
+"""Replaces the content of a small file in one step."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from twisted_mq.storage.files.directory import make_directory, sync_directory
 from twisted_mq.storage.files.system_calls import fsync
 
 NEW_FILE_MODE = 0o640
-"""Less what the umask takes away: daemons have 077 (config.startup)."""
+"""The mode before the umask is applied; daemons have the umask 077 (config.startup)."""
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write aside, replace in one step, all of it on disk at the end. Mode and owner stay, and links lead where they did.
+    """Write a new file and replace the old one in one step, on disk at the end. Mode, owner and links are kept.
 
-    Raises OSError, also where the owner could not stay; then the file is as it was.
+    Raises OSError, also if the owner could not be kept; then the file is unchanged.
     """
     path = os.path.realpath(path)
     make_directory(os.path.dirname(path))
@@ -37,7 +37,7 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def _keep_access(path: str, descriptor: int) -> None:
-    """Give a new file the owner and mode of the one whose place it takes."""
+    """Give a new file the owner and mode of the file that it replaces."""
     try:
         before = os.stat(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Keeping what a recovery cuts off the log."""
+"""Keeps the bytes that a recovery cuts off the log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _CHUNK = 1 << 20
 
 
 def set_aside(directory: str, files: Sequence[MappedFile], offset: int) -> str:
-    """Copy the log's bytes from `offset` on into `directory`; returns the path of the first copy. Raises StoreUnwritable.
+    """Copy the log's bytes from `offset` on into `directory`; return the path of the first copy. Raises StoreUnwritable.
 
     Each copy is named after the physical offset of its first byte and ends with the last byte that is not zero. All are
-    on disk when this returns. An older copy of that name stays, if it has other bytes: a start that was interrupted may
-    have cut off some of them already.
+    on disk when this returns. An older copy of that name is kept if its bytes differ: an interrupted start may already
+    have cut off some of them.
     """
     first_path = ""
     try:
@@ -39,7 +39,7 @@ def set_aside(directory: str, files: Sequence[MappedFile], offset: int) -> str:
 
 
 def _copy(file: MappedFile, start: int, path: str) -> str:
-    """Write a file's bytes from `start` on; returns the path, which has a number behind it where there was another copy."""
+    """Write a file's bytes from `start` on; return the path, with a number appended if another copy has the name."""
     partial = path + ".tmp"
     with open(partial, "wb") as copy:
         length = start

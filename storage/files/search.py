@@ -1,4 +1,4 @@
-"""A search for bytes in a mapped file."""
+"""Searches for bytes in a mapped file."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 
 def positions_in(mapped: mmap.mmap | bytes, data: bytes, start: int, end: int) -> Iterator[int]:
-    """Yield the positions from `start` on where these bytes lie, all of them before `end`.
+    """Yield the positions of these bytes from `start` on, all of them before `end`.
 
-    CPython 3.11.0 to 3.11.4 reads the byte behind the end of a search, and dies where a mapping ends there (gh-105235). So
-    the search ends one byte earlier, and the last place is compared by itself.
+    CPython 3.11.0 to 3.11.4 reads the byte after the end of a search, and crashes if a mapping ends there (gh-105235). So
+    the search ends one byte earlier, and the last place is compared separately.
     """
     last = end - len(data)
     if last < start:

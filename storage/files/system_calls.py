@@ -1,6 +1,6 @@
-"""System calls that Linux has and macOS and other systems have not, or not alike; what stands for them there.
+"""System calls that differ between Linux, macOS and other systems, with replacements for those that are missing.
 
-All else that a store asks of the system is POSIX. On Windows files at rest can be read, a store cannot be opened.
+Everything else that a store uses is POSIX. On Windows files at rest can be read, but a store cannot be opened.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ else:
     UNIX = True
 
 Allocate = Callable[[int, int, int], None]
-"""Take disk blocks: file descriptor, first byte, count; raises OSError. `posix_fallocate` outside tests."""
+"""Takes disk blocks: file descriptor, first byte, count; raises OSError. `posix_fallocate` outside tests."""
 
 Sync = Callable[[int], None]
-"""Put a file's data on disk: file descriptor; raises OSError. `fdatasync` outside tests."""
+"""Puts a file's data on disk: file descriptor; raises OSError. `fdatasync` outside tests."""
 
 LINUX = sys.platform == "linux"
 _NOT_SUPPORTED = frozenset({errno.ENOTSUP, errno.ENOTTY, errno.EINVAL})
-"""What F_FULLFSYNC answers on file systems that cannot, such as those of a network."""
+"""The errors of F_FULLFSYNC on file systems that do not support it, such as network file systems."""
 
 MADV_POPULATE_WRITE = 23
 """Linux 5.14; Python has no name for it."""
 
 OPEN_MAX = 10240
-"""macOS allows no more descriptors, and calls its hard limit infinite."""
+"""macOS allows no more descriptors, although it calls its hard limit infinite."""
 USUAL_DESCRIPTORS = 1024
-"""Where the system does not tell."""
+"""The limit assumed if the system does not tell it."""
 
 _FLOCK = struct.Struct("@hhqqi4x" if LINUX else "@qqihhi4x")
 _FLOCK_FIELDS = ("type", "whence", "start", "length", "process")
@@ -46,9 +46,9 @@ if not LINUX:
 
 
 def write_blocks(descriptor: int, first: int, count: int) -> None:
-    """Take the disk blocks of a range by writing a byte of each as it is; nobody else may write there meanwhile.
+    """Take the disk blocks of a range by rewriting a byte of each; no other writer may be active there meanwhile.
 
-    The file has its full size already. A file system that copies on each write may still lack space later.
+    The file has its full size already. A copy-on-write file system may still lack space later.
     """
     step = os.fstat(descriptor).st_blksize
     for position in (first, *range(first - first % step + step, first + count, step)):
@@ -56,7 +56,7 @@ def write_blocks(descriptor: int, first: int, count: int) -> None:
 
 
 def fsync(descriptor: int) -> None:
-    """Put a file or the names in a directory on disk, on macOS past the drive's own cache too. Raises OSError."""
+    """Put a file or the names in a directory on disk, on macOS also out of the drive's cache. Raises OSError."""
     beyond = getattr(fcntl, "F_FULLFSYNC", None)
     if beyond is not None:
         try:
@@ -77,7 +77,7 @@ fdatasync: Sync = _fdatasync if hasattr(os, "fdatasync") else fsync
 
 
 def data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, end) of the runs of blocks behind `start` that hold data; outside Linux one run of all."""
+    """Yield (start, end) of the runs of blocks after `start` that hold data; outside Linux one run of everything."""
     if not LINUX and start < size:
         yield start, size
         return
@@ -93,7 +93,7 @@ def data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, i
 
 
 def touch(view: memoryview, start: int, end: int) -> None:
-    """Map the pages of a new, empty file writable; `start` is at a page's beginning."""
+    """Map the pages of a new, empty file for writing; `start` is the start of a page."""
     mapping = view.obj
     assert isinstance(mapping, mmap.mmap)
     if LINUX:
@@ -107,7 +107,7 @@ def touch(view: memoryview, start: int, end: int) -> None:
 
 
 def read_at_random(view: memoryview, at_random: bool) -> None:
-    """Have the kernel read no more of a mapping than is looked at, or ahead again; on other systems nothing."""
+    """Switch the kernel's read-ahead of a mapping off or on again; does nothing on other systems."""
     advice = getattr(mmap, "MADV_RANDOM" if at_random else "MADV_NORMAL", None)
     if advice is not None:
         mapping = view.obj
@@ -116,12 +116,12 @@ def read_at_random(view: memoryview, at_random: bool) -> None:
 
 
 def descriptor_limit() -> int:
-    """Return how many descriptors this process may have now."""
+    """Return how many descriptors this process may open now."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] if UNIX else USUAL_DESCRIPTORS
 
 
 def raise_descriptor_limit() -> None:
-    """Take as many descriptors as the process may have (ulimit -Hn)."""
+    """Raise the limit of descriptors as far as the process may (ulimit -Hn)."""
     if not UNIX:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -131,7 +131,7 @@ def raise_descriptor_limit() -> None:
 
 
 def hold(descriptor: int) -> None:
-    """Lock the file's first byte, for this process. Raises OSError, with EACCES or EAGAIN where another process has it."""
+    """Lock the file's first byte for this process. Raises OSError, with EACCES or EAGAIN if another process has the lock."""
     fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0, os.SEEK_SET)
 
 

@@ -1,1 +1,1 @@
-"""Putting what was written on disk, in threads of its own."""
+"""Puts written data on disk, in its own threads."""

@@ -12,9 +12,9 @@ from twisted_mq.storage.log.transient_pool import BufferedCommitLog
 
 
 class CommitService:
-    """One thread from `start` to `stop`. `failed` and `committed` are called in it.
+    """A thread that runs from `start` to `stop`. `failed` and `committed` are called in it.
 
-    `failed` hears of the first commit that failed; nothing is committed after it.
+    `failed` is called for the first commit that fails; nothing is committed after it.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class CommitService:
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread = self._threads.start(self._run, "store-commit")
 
     def stop(self) -> None:
-        """End the thread; what was put since its last turn is not committed by this."""
+        """End the thread. Records put since its last turn are not committed by this."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -54,7 +54,7 @@ class CommitService:
                 return
 
     def turn(self) -> bool:
-        """Commit what is due and say so, also what a flush committed; False where that failed."""
+        """Commit what is due, and report commits, including those made by a flush; return False if one failed."""
         if self._is_due():
             try:
                 self._log.commit()

@@ -1,15 +1,15 @@
-"""Getting data on disk in one thread (Apache: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService).
+"""Puts data on disk in one thread (Apache: FlushRealTimeService, GroupCommitService, FlushConsumeQueueService).
 
-The reactor appends and never waits for a disk. The thread flushes at intervals, or at once when somebody waits: all
-that wait at that moment are answered by one fdatasync. It touches no mapping, only paths and numbers.
+The reactor appends and never waits for a disk. The thread flushes at intervals, or at once if there are requests: one
+fdatasync answers all requests that are waiting. The thread touches no mapping, only paths and numbers.
 
-Group commit is Apache's. There are two lists of requests: new ones go into one, and each turn takes it whole, leaving an
-empty one in its place, so that nobody waits for a lock while the disk works. Apache swaps them every 10 ms, but a request
-ends that wait at once (putRequest calls wakeup), so its latency is a flush's and not 10 ms; here too. The 10 ms are for
-what nobody waits for: under synchronous flush it is on disk that soon.
+Group commit works as in Apache. There are two lists of requests: new ones go into one, and each turn takes it whole and
+leaves an empty one in its place, so that no request waits for a lock while the disk works. Apache swaps them every 10 ms,
+but a request ends that wait at once (putRequest calls wakeup), so its latency is that of a flush and not 10 ms; here too.
+The 10 ms are for data that no request waits for: under synchronous flush it is on disk that soon.
 
 A failed flush of log or queues is final: the kernel may have dropped the data, so a second try proves nothing. `error`
-holds it, all that wait get False, and the store takes no more messages.
+holds it, all waiting requests get False, and the store takes no more messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 logger = logging.getLogger(__name__)
 
 GROUP_COMMIT_SECONDS = 0.01
-"""How long a turn waits for requests at most under synchronous flush (Apache: GroupCommitService.run)."""
+"""The longest wait of a turn for requests under synchronous flush (Apache: GroupCommitService.run)."""
 _LONGEST_WATCH_SECONDS = 1.0
 
 FlushCallback = Callable[[bool], None]
@@ -43,7 +43,7 @@ FlushCallback = Callable[[bool], None]
 
 @attrs.define(eq=False)
 class _Request:
-    """Somebody waits for the log to be on disk up to `offset`; `callback` is None once answered."""
+    """A request to have the log on disk up to `offset`; `callback` is None once it was answered."""
 
     offset: int
     deadline: float
@@ -51,9 +51,9 @@ class _Request:
 
 
 class FlushService:
-    """The flush thread of one store. `start`, then `stop`; between them `request` and `wake` from any thread.
+    """The flush thread of one store. Call `start`, then `stop`; between them `request` and `wake` from any thread.
 
-    `queues` lists the queues at call time; `dispatched_timestamp` gives the store time of the last visible message.
+    `queues` returns the queues at the time of the call; `dispatched_timestamp` the store time of the last visible message.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class FlushService:
         self._last_log_flush = self._last_queue_flush = self._last_thorough_flush = self._last_save = now
 
     def start(self) -> None:
-        """Start the flush thread and the one that watches for requests that wait too long."""
+        """Start the flush thread, and the thread that watches for requests that wait too long."""
         for name, run in (("flush", self._run), ("flush-watcher", self._watch)):
             self._threads.append(self._made_by.start(run, f"store-{name}"))
 
     def stop(self) -> None:
-        """End the threads, then flush everything and try to save the checkpoint, in the caller's thread. Raises OSError."""
+        """End the threads, flush everything and try to save the checkpoint, in the caller's thread. Raises OSError."""
         with self._wanted:
             self._stopped.set()
             self._wanted.notify_all()
@@ -118,14 +118,14 @@ class FlushService:
         self._try_to_save_checkpoint()
 
     def request(self, offset: int, callback: FlushCallback) -> None:
-        """Ask for the log to be on disk up to `offset`; answered in a thread of this service."""
+        """Request the log to be on disk up to `offset`. The callback runs in a thread of this service."""
         deadline = self._monotonic() + self._config.sync_flush_timeout_ms / 1000
         with self._wanted:
             self._requests.append(_Request(offset, deadline, callback))
             self._wanted.notify()
 
     def wake(self) -> None:
-        """Flush the log soon, though nobody waits for it."""
+        """Flush the log soon, without a request."""
         with self._wanted:
             self._woken = True
             self._wanted.notify()
@@ -136,7 +136,7 @@ class FlushService:
         return longest
 
     def nudge(self) -> None:
-        """Flush now what is due, without waiting for the interval's end (Apache: flushCommitLogTimed=false)."""
+        """Flush what is due now, without waiting for the end of the interval (Apache: flushCommitLogTimed=false)."""
         if self._log_is_due(self._monotonic()):
             with self._wanted:
                 self._wanted.notify()
@@ -152,11 +152,11 @@ class FlushService:
 
     @property
     def turn_seconds(self) -> float:
-        """Return how long a turn waits at most for somebody who waits."""
+        """Return how long a turn waits at most for requests."""
         return GROUP_COMMIT_SECONDS if self._is_synchronous else self._config.flush_interval_commit_log_ms / 1000
 
     def turn(self) -> None:
-        """One turn of the flush thread: answer who waits now, then flush what is due."""
+        """Run one turn of the flush thread: answer the waiting requests, then flush what is due."""
         with self._wanted:
             wanted, self._woken = self._woken or self._is_synchronous, False
         try:
@@ -168,7 +168,7 @@ class FlushService:
             self._failed(error)
 
     def _failed(self, error: OSError) -> None:
-        """A shortage of descriptors passes, the next turn tries again; nothing else that a disk says does."""
+        """Handle a failed flush. After a shortage of descriptors the next turn tries again; any other error is final."""
         if not is_shortage(error):
             self.fail(error)
         elif not self._short:
@@ -176,14 +176,14 @@ class FlushService:
         self._short = is_shortage(error)
 
     def fail(self, error: OSError) -> None:
-        """Take no more messages: the disk lost some, or did not take them."""
+        """Take no more messages, because the disk lost some or did not take them."""
         if self.error is None:
             self.error = error
             self._gate.shut(Shut.DISK_FAILED)
             logger.error("flush failed, the store takes no more messages: %s", error)
 
     def _serve_requests(self) -> None:
-        """Answer all that wait now with one flush."""
+        """Answer all waiting requests with one flush."""
         with self._wanted:
             self._in_flight, self._requests = self._requests, []
         if not self._in_flight:
@@ -204,7 +204,7 @@ class FlushService:
             callback(done)
 
     def flush_log(self) -> None:
-        """Commit the log and put it on disk as far as it is written now. Raises OSError."""
+        """Commit the log and put on disk all that is written at this moment. Raises OSError."""
         timestamp = self._log.last_store_timestamp
         end = self._log.begin_flush()
         start = self._log.flushed_offset
@@ -242,9 +242,9 @@ class FlushService:
         return behind > 0 and now - self._last_log_flush >= thorough
 
     def _flush_queues(self, least_pages: int) -> None:
-        """Put queues on disk that have as many unflushed pages; with 0 all, which the checkpoint then says.
+        """Put queues with that many unflushed pages on disk; with 0 all, which the checkpoint then records.
 
-        Who waits for the log is served between two queues.
+        Requests for the log are served between two queues.
         """
         timestamp = self._dispatched_timestamp()
         for queue in self._queues():
@@ -266,7 +266,7 @@ class FlushService:
             self._checkpoint_failed = False
 
     def _try_to_save_checkpoint(self) -> None:
-        """A checkpoint that cannot be written loses nothing, a start walks further: it is tried again."""
+        """Save the checkpoint if possible. A failure loses nothing, because a start then walks further; it is tried again."""
         try:
             self._save_checkpoint()
         except OSError as error:
@@ -277,13 +277,13 @@ class FlushService:
     # The watcher thread
 
     def _watch(self) -> None:
-        """Answer those in time for whom the disk takes too long, even while it hangs (Apache: FlushDiskWatcher)."""
+        """Answer requests for which the disk takes too long, even while it hangs (Apache: FlushDiskWatcher)."""
         seconds = 0.0
         while not self._stopped.wait(seconds):
             seconds = self.answer_late()
 
     def answer_late(self) -> float:
-        """Answer False to those whose time is over; returns after how many seconds to look again."""
+        """Answer False to requests whose time is over; return after how many seconds to look again."""
         now, allowed = self._monotonic(), self._config.sync_flush_timeout_ms / 1000
         soonest = now + min(allowed, _LONGEST_WATCH_SECONDS)
         for request in (*self._in_flight, *self._requests):

@@ -1,6 +1,6 @@
-"""Putting full index files on disk in a thread of their own (Apache: FlushIndexFileThread).
+"""Puts full index files on disk in a thread of their own (Apache: FlushIndexFileThread).
 
-Such a file may have hundreds of MB that no disk has seen yet: whoever waits for the log must not wait for it too.
+Such a file may have hundreds of MB that are not on disk yet: requests for the log must not wait for it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 class IndexFlush:
-    """Flushes one index. `begin` and `finish` come from one thread; the checkpoint is changed, not saved.
+    """Flushes one index. `begin` and `finish` are called in one thread; the checkpoint is changed but not saved.
 
-    A file that fails leaves the checkpoint where it is from then on, so that a start after a crash builds it anew; the
-    store goes on.
+    After a file fails, the checkpoint stays where it is, so that a start after a crash builds the file again; the
+    store continues.
     """
 
     def __init__(
@@ -36,9 +36,9 @@ class IndexFlush:
         self._thread: Thread | None = None
 
     def begin(self, flush_log: Callable[[], None]) -> None:
-        """Flush the files that are full now, unless that is under way; the log first, so that no file leads behind it.
+        """Flush the files that are full now, unless a flush is running. The log comes first, so that no file leads past its end.
 
-        Raises OSError where the log cannot be flushed.
+        Raises OSError if the log cannot be flushed.
         """
         if not self._index.full_files or self._failed or (self._thread is not None and self._thread.is_alive()):
             return
@@ -55,12 +55,12 @@ class IndexFlush:
         self._thread = self._threads.start(partial(self._flush, files), "store-index-flush")
 
     def wait(self) -> None:
-        """Return when nothing is under way."""
+        """Return when no flush is running."""
         if self._thread is not None:
             self._thread.join()
 
     def finish(self) -> None:
-        """Flush all files in the caller's thread, the last one too; the log is on disk already."""
+        """Flush all files in the caller's thread, including the last one; the log is on disk already."""
         self.wait()
         self._flush(self._take())
         for file in self._index.files[-1:]:

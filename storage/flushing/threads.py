@@ -1,4 +1,4 @@
-"""The threads of a store, and what they wait with: those of the system, or others that a simulation decides about."""
+"""The threads and waiting objects of a store: those of the system, or others that a simulation controls."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Protocol
 
 
 class Thread(Protocol):
-    """One that was started."""
+    """A started thread."""
 
     def join(self) -> None:
-        """Return when it has ended."""
+        """Return when the thread has ended."""
 
     def is_alive(self) -> bool:
-        """Return whether it has not ended."""
+        """Return whether the thread is running."""
 
 
 class Event(Protocol):
-    """As threading.Event."""
+    """An event with the methods of threading.Event that a store uses."""
 
     def set(self) -> None: ...
 
@@ -29,7 +29,7 @@ class Event(Protocol):
 
 
 class Condition(AbstractContextManager[bool, None], Protocol):
-    """As threading.Condition."""
+    """A condition with the methods of threading.Condition that a store uses."""
 
     def wait(self, timeout: float | None = None) -> bool: ...
 
@@ -39,10 +39,10 @@ class Condition(AbstractContextManager[bool, None], Protocol):
 
 
 class Threads(Protocol):
-    """Makes them."""
+    """Makes threads and the objects they wait for."""
 
     def start(self, run: Callable[[], None], name: str) -> Thread:
-        """Return a thread that ends with the process at the latest."""
+        """Start a thread that ends with the process at the latest, and return it."""
 
     def event(self) -> Event: ...
 
@@ -50,7 +50,7 @@ class Threads(Protocol):
 
 
 class SystemThreads:
-    """Those of Python."""
+    """The threads of Python."""
 
     def start(self, run: Callable[[], None], name: str) -> Thread:
         thread = threading.Thread(target=run, name=name, daemon=True)

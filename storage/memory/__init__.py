@@ -1,1 +1,1 @@
-"""The store's twin in memory."""
+"""The store in memory."""

@@ -1,4 +1,4 @@
-"""One queue of the store in memory, of both kinds: lists in the place of consume_queue and batch_consume_queue."""
+"""A queue of the store in memory, of either kind: lists instead of consume_queue and batch_consume_queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted_mq.storage.interfaces import Boundary
 
 @attrs.define(eq=False)
 class MemoryQueue:
-    """One queue: entries of physical offset, size and tags code; `counts` has the messages of all records put.
+    """A queue: entries of physical offset, size and tags code; `counts` has the number of messages of each record put.
 
     The records of a simple queue hold one message each.
     """
@@ -26,7 +26,7 @@ class MemoryQueue:
     counts: list[int] = attrs.field(factory=list)
 
     def expect(self, count: int) -> None:
-        """A record of so many messages was put."""
+        """Note a record of `count` messages that was put."""
         self.counts.append(count)
         self.next_offset += count
 
@@ -41,7 +41,7 @@ class MemoryQueue:
             self.append(*numbers[index : index + ENTRY_FIELDS])
 
     def place_of(self, offset: int) -> int:
-        """Return the place of the record that holds the message at an offset; the end where none does."""
+        """Return the place of the record that holds the message at an offset; the end without one."""
         if not self.batched:
             return min(offset, len(self.entries))
         behind = 0
@@ -57,7 +57,7 @@ class MemoryQueue:
 
 
 def place_by_time(times: list[int], timestamp_ms: int, boundary: Boundary) -> int:
-    """Return the place of a batch queue's record of that time, see BatchConsumeQueue.offset_by_time."""
+    """Return the place of a batch queue's record for a time, see BatchConsumeQueue.offset_by_time."""
     if not times or timestamp_ms >= times[-1]:
         return max(0, len(times) - 1)
     same = [place for place, time in enumerate(times) if time == timestamp_ms]

@@ -1,4 +1,4 @@
-"""A slave's side of the log in memory: what twisted_mq.storage.replica.replica does with files."""
+"""A slave's log in memory: does without files what twisted_mq.storage.replica.replica does with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fi
 
 @attrs.define(eq=False)
 class MemoryReplica:
-    """What a master sent: the bytes of a record that is not whole yet, and whole records that are not visible yet."""
+    """A master's data: the bytes of a record that is not whole yet, and whole records that are not visible yet."""
 
     tail: bytes = b""
     waiting: list[DispatchFields] = attrs.field(factory=list)

@@ -1,7 +1,7 @@
-"""The store's twin in memory: for tests that need no disk, and the plain model the file store is compared with.
+"""The store in memory: for tests that need no disk, and as the plain model that the file store is compared with.
 
-It follows the same rules with lists and loops; nothing is shared with the file store but the record's encoding, the
-admission rules and the dispatcher. Log files have no size here: nothing rolls, nothing expires, nothing is recovered.
+It follows the same rules with lists and loops. It shares with the file store only the record's encoding, the admission
+rules and the dispatcher. Log files have no size here: nothing rolls, nothing expires, nothing is recovered.
 Everything appended counts as flushed at once, or when `flush` is called if `hold_flushes` is set.
 """
 
@@ -55,13 +55,13 @@ _PLACE = "memory"
 
 @attrs.frozen
 class Wanted:
-    """What a reader asks for: by tags code, and by record."""
+    """A reader's filter: by tags code, and by record."""
 
     tags_codes: Collection[int] | None
     matches: RecordTest | None
 
     def has(self, tags_code: int, record: memoryview) -> bool:
-        """Both tests; a missing one lets everything pass."""
+        """Return whether both tests accept a record; a missing test accepts everything."""
         codes = self.tags_codes
         if codes is not None and tags_code not in codes and to_int(tags_code) not in codes:
             return False
@@ -70,7 +70,7 @@ class Wanted:
 
 @implementer(IMessageStore)
 class MemoryMessageStore:
-    """All records in one dict by physical offset; gone with the object."""
+    """A store that keeps all records in a dict by physical offset; they are lost with the object."""
 
     def __init__(
         self,
@@ -99,13 +99,13 @@ class MemoryMessageStore:
         self._is_batch_topic = is_batch_topic
 
     def start(self) -> None:
-        """Take messages from now on."""
+        """Accept messages from now on."""
         self._open = True
         self.gate.open(Shut.NOT_STARTED)
         self.gate.open(Shut.SHUT_DOWN)
 
     def close(self) -> None:
-        """Make everything visible and refuse what comes later."""
+        """Make everything visible and refuse later messages."""
         if self._open:
             self._dispatcher.run(EVERYTHING)
             self.flush()
@@ -113,7 +113,7 @@ class MemoryMessageStore:
             self.gate.shut(Shut.SHUT_DOWN)
 
     def configure(self, config: StoreConfig) -> None:
-        """Take over limits."""
+        """Take over the limits of another configuration."""
         self.config = config
         self._admission.configure(config)
 
@@ -142,7 +142,7 @@ class MemoryMessageStore:
         return result
 
     def _queue(self, topic: str, queue_id: int) -> MemoryQueue:
-        """Return the queue, which is kept only with its first record."""
+        """Return the queue; a new one is kept only once it has a record."""
         key = topic, queue_id
         return self._queues.get(key) or MemoryQueue(*key, batched=bool(self._is_batch_topic(topic)))
 
@@ -160,7 +160,7 @@ class MemoryMessageStore:
         return result
 
     def put_plain(self, messages: PlainMessages) -> Places:
-        """Append plain messages to queues that are there, see IMessageStore.put_plain."""
+        """Append plain messages to existing queues, see IMessageStore.put_plain."""
         results: list[PutResult] = []
         for message in messages.each():
             queue = self._queues.get((message.topic, message.queue_id))
@@ -175,7 +175,7 @@ class MemoryMessageStore:
         return Places([result.queue_offset for result in results], offsets, sizes, self._max_offset)
 
     def _put_together(self, count: int) -> None:
-        """Let the last records become visible as one."""
+        """Make the last records become visible together."""
         pending = self._dispatcher.pending
         queue, offset, _, _, timestamp = pending[-count]
         numbers = [
@@ -240,14 +240,14 @@ class MemoryMessageStore:
         return records
 
     def flush(self) -> None:
-        """Count everything as flushed and answer those who wait for it."""
+        """Count everything as flushed and call back those that wait for it."""
         self._flushed_offset = self._max_offset
         waiting, self._waiting = self._waiting, []
         for offset, callback in waiting:
             callback(offset <= self._flushed_offset)
 
     def dispatch(self, arrived: ArrivalListener | None = None) -> bool:
-        """Make visible what may be, all of it."""
+        """Make visible all records that may be visible."""
         end = self._flushed_offset if self._sync_flush else EVERYTHING
         if self._replica is not None:
             self._dispatch_replica(self._replica, end, arrived)
@@ -267,11 +267,11 @@ class MemoryMessageStore:
         return memoryview(tail)[offset - (self._max_offset - len(tail)) :][:max_bytes]
 
     def newest_file_offset(self) -> int:
-        """Return where the file would begin that the log's end is in; never before the first byte."""
+        """Return where a file would begin that contains the log's end; never before the first byte."""
         return max(self._min_offset, self._max_offset - self._max_offset % self.config.mapped_file_size_commit_log)
 
     def last_record_offset(self) -> int:
-        """Return where the last whole record begins."""
+        """Return the offset of the last whole record."""
         return next(reversed(self._records), self._min_offset)
 
     def append_log(self, offset: int, data: bytes | memoryview) -> None:
@@ -319,15 +319,15 @@ class MemoryMessageStore:
             self._dispatcher.drop(self._queues.pop(key))
 
     def delete_more(self) -> bool:
-        """Nothing is left."""
+        """Return False: no dropped queue waits for its deletion."""
         return False
 
     def clean_expired_queues(self) -> int:
-        """Nothing expires in memory."""
+        """Return 0: nothing expires in memory."""
         return 0
 
     def deleted_unconsumed(self) -> Mapping[tuple[str, int], int]:
-        """Nothing is deleted because of a disk."""
+        """Return an empty mapping: nothing is deleted because of a full disk."""
         return {}
 
     def clean_unused_topics(self, retained: Collection[str]) -> int:
@@ -339,7 +339,7 @@ class MemoryMessageStore:
         return len(unused)
 
     def delete_expired_log(self) -> None:
-        """Nothing expires in memory."""
+        """Do nothing: nothing expires in memory."""
 
     # Reading
 
@@ -371,7 +371,7 @@ class MemoryMessageStore:
         return result
 
     def _collect(self, result: GetResult, queue: MemoryQueue, max_count: int, max_bytes: int, wanted: Wanted) -> int:
-        """Fill `result`; returns the physical offset of the last entry looked at."""
+        """Fill `result`; return the physical offset of the last entry looked at."""
         start, last = result.next_begin_offset, 0
         first = queue.place_of(start)
         entry_bytes, file_bytes = 20, self.config.mapped_file_size_consume_queue
@@ -411,11 +411,11 @@ class MemoryMessageStore:
         return taken >= count_limit or result.size_bytes + size > most
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return always 0: nothing expires."""
+        """Return 0: nothing expires."""
         return 0
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the offset behind the last visible message."""
+        """Return the offset after the last visible message."""
         queue = self._queues.get((topic, queue_id))
         return queue.max_offset if queue is not None else 0
 
@@ -425,7 +425,7 @@ class MemoryMessageStore:
         return [dispatch_fields(self._records[entry[0]]).store_timestamp for entry in entries]
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
-        """Return where reading from a time begins."""
+        """Return the offset where reading from a time begins."""
         times = self._times(topic, queue_id)
         queue = self._queues.get((topic, queue_id))
         if queue is not None and queue.batched:
@@ -435,7 +435,7 @@ class MemoryMessageStore:
         return max((offset for offset, time in enumerate(times) if time <= timestamp_ms), default=0)
 
     def store_timestamp(self, topic: str, queue_id: int, offset: int) -> int:
-        """Return when the message at a queue offset was stored."""
+        """Return the store time of the message at a queue offset in ms."""
         times = self._times(topic, queue_id)
         if not times or offset < 0:
             return -1
@@ -443,20 +443,20 @@ class MemoryMessageStore:
         return times[place] if place < len(times) else -1
 
     def earliest_message_time(self, topic: str, queue_id: int) -> int:
-        """Return when the queue's first message was stored."""
+        """Return the store time of the queue's first message in ms."""
         return self.store_timestamp(topic, queue_id, 0)
 
     def look_message(self, physical_offset: int) -> bytes | None:
-        """Return the record that begins there: nothing but a record has a place here."""
+        """Return the record that begins there; only real records have a place here."""
         return self._records.get(physical_offset)
 
     def walk_to_message(self, physical_offset: int) -> Generator[None, None, bytes | None]:
-        """Yield the same, at once."""
+        """Return the same, without steps."""
         yield from ()
         return self._records.get(physical_offset)
 
     def query_message(self, topic: str, key: str, max_count: int, begin: int, end: int) -> QueryResult:
-        """Return the newest records with a key, by looking into all that are visible."""
+        """Return the newest records with a key, by a search through all visible records."""
         entries = list(self._index_entries())
         wanted = key_hash(index_key(topic, key))
         found = [one for one in entries if one[0] == wanted and begin <= one[2] <= end]
@@ -468,7 +468,7 @@ class MemoryMessageStore:
         return QueryResult([memoryview(self._records[one[1]]) for one in newest], timestamp, last)
 
     def _index_entries(self) -> Iterator[tuple[int, int, int]]:
-        """Hash, physical offset, and store time in whole seconds from the first one's, of all visible keys."""
+        """Yield hash, physical offset, and store time in whole seconds after the first one's, of all visible keys."""
         first = -1
         end = self._flushed_offset if self._sync_flush else self._max_offset
         if self._dispatcher.pending:
@@ -484,7 +484,7 @@ class MemoryMessageStore:
                 yield key_hash(text), offset, first + (record.store_timestamp - first) // 1000 * 1000
 
     def build_index(self, max_bytes: int) -> bool:
-        """Nothing waits."""
+        """Return False: no record waits to be indexed."""
         return False
 
     def is_in_memory(self, topic: str, queue_id: int, offset: int) -> bool:
@@ -511,15 +511,15 @@ class MemoryMessageStore:
         return sorted({topic for topic, _ in self._queues})
 
     def min_physical_offset(self) -> int:
-        """Return the first byte."""
+        """Return the physical offset of the first byte."""
         return self._min_offset
 
     def max_physical_offset(self) -> int:
-        """Behind the last byte."""
+        """Return the physical offset after the last byte."""
         return self._max_offset
 
     def flushed_offset(self) -> int:
-        """Return everything before counts as flushed."""
+        """Return the physical offset up to which everything counts as flushed."""
         return self._flushed_offset
 
     def when_flushed(self, offset: int, callback: Callable[[bool], None]) -> None:
@@ -531,7 +531,7 @@ class MemoryMessageStore:
             self.flush()
 
     def check(self) -> list[Inconsistency]:
-        """Compare every entry with the record it leads to."""
+        """Compare every entry with its record."""
         found = []
         for queue in self._queues.values():
             for place, entry in enumerate(queue.entries):

@@ -1,1 +1,1 @@
-"""A slave's side of the log and the queues."""
+"""A slave's log and queues."""

@@ -1,10 +1,9 @@
-"""A slave's side of the commit log: the master's bytes come in, whole records go out to the queues.
+"""A slave's commit log: receives the master's bytes and passes whole records to the queues.
 
-Bytes arrive cut anywhere. They are written at the log's end as they are, and the records that are whole with them are
-counted: each begins where the one before it ends and says that it is there. Other bytes are taken out again before
-anybody saw them. The queues get their entries later, many records at a time, from the log itself (Apache:
-DefaultMessageStore.appendToCommitLog, which looks at nothing, and ReputMessageService). As there the bodies' CRC is left
-to whoever reads them.
+Bytes arrive cut anywhere. They are written at the log's end unchanged. Then the whole records among them are counted: each
+begins where the one before it ends, and contains that offset. Other bytes are removed again before a reader can see them.
+The queues get their entries later, many records at a time, from the log (Apache: DefaultMessageStore.appendToCommitLog,
+which checks nothing, and ReputMessageService). As in Apache, readers check the CRC of the bodies.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ from twisted_mq.storage.queues.queue_table import QueueTable
 from twisted_mq.storage.replica.replica_queues import ReplicaQueues
 
 _STEP_BYTES = 128 << 10
-"""How much of the log the queues get in one piece; also what is made anew where a queue's disk was full."""
+"""The bytes of the log passed to the queues at once, and those that are redone after a queue's disk was full."""
 
 logger = logging.getLogger(__name__)
 
 
 class ReplicaLog:
-    """Appends to a log that another broker writes.
+    """Appends to a log whose master is another broker.
 
-    `end_offset` is behind the last whole record, `visible_end` behind the last one that the queues have.
+    `end_offset` is the end of the last whole record, `visible_end` the end of the last one that the queues have.
     """
 
     def __init__(self, config: StoreConfig, log: CommitLog, queues: QueueTable, dispatcher: Dispatcher) -> None:
@@ -55,9 +54,9 @@ class ReplicaLog:
         self._delay_table = parse_delay_levels(config.message_delay_level)
 
     def append(self, offset: int, data: bytes | memoryview) -> None:
-        """Write `data`, which begins at the log's end; an empty log begins where a file may.
+        """Write `data`, which begins at the log's end; an empty log begins where a file may begin.
 
-        Raises LogMismatch, ReplicaDamaged, StoreFull; then the log ends behind its last whole record.
+        Raises LogMismatch, ReplicaDamaged, StoreFull; then the log ends after its last whole record.
         """
         log = self._log
         if not log.files.files and offset % log.file_size == 0:
@@ -74,7 +73,7 @@ class ReplicaLog:
             raise ReplicaDamaged(log.files.directory, self.end_offset, error.reason) from error
 
     def _pass_whole_records(self) -> None:
-        """Move `end_offset` behind the records that are whole now, and behind the blank ends of files. Raises RecordError."""
+        """Move `end_offset` past the records that are whole now, and past blank ends of files. Raises RecordError."""
         log = self._log
         while (file := log.files.find(self.end_offset)) is not None:
             end = min(log.max_offset - file.first_offset, file.size - BLANK_BYTES)
@@ -84,7 +83,7 @@ class ReplicaLog:
                 return
 
     def _pass_odd(self, offset: int) -> bool:
-        """Move `end_offset` behind the record or blank there; False where it is not whole yet. Raises RecordError."""
+        """Move `end_offset` past the record or blank there; return False if it is not whole yet. Raises RecordError."""
         log = self._log
         head = log.read(offset, BLANK_BYTES)
         if head is None:
@@ -106,7 +105,7 @@ class ReplicaLog:
         return True
 
     def _fields(self, offset: int, size: int) -> DispatchFields:
-        """Return a whole record, read the plain way. Raises RecordError."""
+        """Return the fields of a whole record, read one by one. Raises RecordError."""
         record = self._log.read(offset, size)
         assert record is not None
         fields = dispatch_fields(record, delay_table=self._delay_table)
@@ -117,9 +116,9 @@ class ReplicaLog:
         return fields
 
     def dispatch(self, end_offset: int, max_bytes: int = _STEP_BYTES, arrived: ArrivalListener | None = None) -> bool:
-        """Make records visible, in order, that end at `end_offset` or before, about `max_bytes`; whether more are left.
+        """Make visible, in order, about `max_bytes` of the records that end by `end_offset`; return whether more are left.
 
-        Raises StoreFull; then nothing is lost, and the next call goes on.
+        Raises StoreFull; then nothing is lost, and the next call continues.
         """
         end = min(end_offset, self.end_offset)
         stop = min(end, self.visible_end + max_bytes)
@@ -129,7 +128,7 @@ class ReplicaLog:
         return self.visible_end < end
 
     def _dispatch_rows(self, stop: int, end: int, arrived: ArrivalListener | None) -> bool:
-        """Make ordinary records of one file visible that begin before `stop`; whether there were any."""
+        """Make visible the ordinary records of one file that begin before `stop`; return whether there were any."""
         file = self._log.files.find(self.visible_end)
         if file is None:
             return False
@@ -149,7 +148,7 @@ class ReplicaLog:
         return bool(rows)
 
     def _dispatch_odd(self, end: int, arrived: ArrivalListener | None) -> bool:
-        """Make the record visible that is next, or pass a file's blank end; False where it ends behind `end`."""
+        """Make the next record visible, or skip a file's blank end; return False if it ends after `end`."""
         log, offset = self._log, max(self.visible_end, self._log.min_offset)
         head = log.read(offset, BLANK_BYTES)
         if head is None:
@@ -163,7 +162,7 @@ class ReplicaLog:
         return True
 
     def _put_odd(self, offset: int, size: int, arrived: ArrivalListener | None) -> None:
-        """One that is damaged inside enters no queue: the master's log is its truth, and that has it too."""
+        """Make one record visible. A damaged one enters no queue but stays in the log, because the master's log has it too."""
         try:
             fields = self._fields(offset, size)
         except RecordError as error:
@@ -178,7 +177,7 @@ class ReplicaLog:
         return 0 if record is None else read_head(record).store_timestamp
 
     def drop(self, queue: ConsumeQueue) -> None:
-        """Forget a queue that is deleted."""
+        """Forget a deleted queue."""
         self._queues.forget()
 
     def hidden(self) -> set[int]:
@@ -187,7 +186,7 @@ class ReplicaLog:
         return {record.physical_offset for record in scan}
 
     def cut(self) -> None:
-        """Drop the bytes of the record that is not whole yet: its rest is sent anew to the next start."""
+        """Drop the bytes of the record that is not whole yet: after the next start the master sends it again."""
         if self.end_offset < self._log.max_offset:
             self._log.truncate(self.end_offset)
 

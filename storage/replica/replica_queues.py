@@ -1,4 +1,4 @@
-"""The queues of a replica: entries of many records written together, those of one queue in one piece."""
+"""The queues of a replica: entries of many records are written together, those of one queue in one piece."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 
 
 class ReplicaQueues:
-    """Writes into the queues of one table, makes those that are new, and tells who listens.
+    """Writes into the queues of one table, makes new queues, and calls the listener.
 
-    `stored_at` says when the record of a physical offset and size was stored, in ms.
+    `stored_at` returns the store time in ms of the record at a physical offset, of a size.
     """
 
     def __init__(self, queues: QueueTable, dispatcher: Dispatcher, stored_at: Callable[[int, int], int]) -> None:
@@ -32,13 +32,13 @@ class ReplicaQueues:
         self._by_key: dict[Key, ConsumeQueue | None] = {}
 
     def forget(self) -> None:
-        """Queues were deleted."""
+        """Forget cached queues, because queues were deleted."""
         self._by_key.clear()
 
     def put(self, base: int, rows: Sequence[Row], arrived: ArrivalListener | None) -> int:
-        """Make the records visible that lie in the file at `base`; how many, from the first on.
+        """Make visible the records in the file at `base`; return how many, from the first on.
 
-        Stops before a record that does not follow in its queue, or whose queue takes more than a row tells. Raises
+        Stops before a record that does not follow in its queue, or whose queue needs more than a row contains. Raises
         StoreFull; then none is visible.
         """
         runs: dict[Key, EntryRun] = {}
@@ -65,7 +65,7 @@ class ReplicaQueues:
     def put_odd(self, fields: DispatchFields, arrived: ArrivalListener | None) -> None:
         """Make one record visible. Raises StoreFull.
 
-        One that does not follow in its queue: the log began in the queue's middle, or a topic was made anew.
+        The record need not follow in its queue: the log may begin in the queue's middle, or the topic was created again.
         """
         queue = None if fields.sys_flag & OUT_OF_QUEUES else self._queue_for(fields)
         if queue is None:
@@ -95,7 +95,7 @@ class ReplicaQueues:
                 arrived(*arrival)
 
     def _queue_for(self, fields: DispatchFields) -> ConsumeQueue | None:
-        """For an inner batch a simple queue, made before the topic's type was known here, becomes one for batches."""
+        """Return the record's queue. For an inner batch, a simple queue made before the topic's type was known is converted."""
         queue = self._queue(utf8(fields.topic), fields.queue_id)
         if queue is not None and fields.sys_flag & INNER_BATCH and not queue.batched:
             queue = self._queues.batched_anew(queue, self._stored_at)
@@ -103,7 +103,7 @@ class ReplicaQueues:
         return queue
 
     def _queue(self, topic: bytes, queue_id: int) -> ConsumeQueue | None:
-        """Return the queue that a record enters, made where it is new; None for what is no topic's name, as in recovery."""
+        """Return the queue for a record, made if necessary; None for an invalid topic name, as in recovery."""
         key = topic, queue_id
         if key not in self._by_key:
             name = from_utf8(topic)

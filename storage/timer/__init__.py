@@ -1,1 +1,1 @@
-"""Files of the messages that wait for their time."""
+"""The files of the messages that wait for their time."""

@@ -1,4 +1,4 @@
-"""config/timercheck: how far the timer came, on disk (Apache: TimerCheckpoint)."""
+"""config/timercheck: the timer's progress on disk (Apache: TimerCheckpoint)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 @attrs.frozen
 class TimerCheckpoint:
-    """In the layout's order; all 0 where nothing is known.
+    """Values in the layout's order; all 0 if nothing is known.
 
-    Ticks before `last_read_time_ms` are delivered, messages before `last_timer_queue_offset` of the timer's topic are
+    Ticks before `last_read_time_ms` are delivered. Messages before `last_timer_queue_offset` of the timer's topic are
     in the timer's log, and both are on disk.
     """
 
@@ -29,7 +29,7 @@ class TimerCheckpoint:
 
     @classmethod
     def load(cls, path: str) -> TimerCheckpoint:
-        """Read the file; one that is missing, too short or holds negative numbers counts as unknown."""
+        """Read the file. If it is missing, too short or holds negative numbers, all values are unknown."""
         data = read_beginning(path, TIMER_CHECKPOINT_STRUCT.size)
         values = TIMER_CHECKPOINT_STRUCT.unpack(data) if data else ()
         return cls(*values) if values and min(values) >= 0 else cls()
@@ -39,6 +39,6 @@ class TimerCheckpoint:
         return TIMER_CHECKPOINT_STRUCT.pack(*attrs.astuple(self))
 
     def save(self, path: str, sync: Sync = fdatasync) -> None:
-        """Write and flush the file; what it holds lies in one disk sector. Raises OSError."""
+        """Write and flush the file; its content fits into one disk sector. Raises OSError."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_values(path, self.encode(), sync)

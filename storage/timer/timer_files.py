@@ -1,9 +1,9 @@
-"""The files of messages that wait for their time: log, wheel, checkpoint and counters, opened and brought in line.
+"""The files of messages that wait for their time: opens log, wheel, checkpoint and counters and makes them consistent.
 
     <root>/timerlog/00000000000000000000   which messages wait       <root>/config/timercheck     how far delivered
     <root>/timerwheel                      chains by tick            <root>/config/timermetrics   counters by topic
 
-At a start the log is the truth as far as its messages are in the commit log; the wheel is taken as it is only where
+At a start the log is authoritative as far as its messages are in the commit log. The wheel is used unchanged only if
 the broker was stopped cleanly and the wheel agrees with the log's last unit.
 """
 
@@ -33,20 +33,20 @@ LOG_FILE_BYTES = 100 << 20
 
 @attrs.frozen
 class TimerProgress:
-    """A moment of the timer, to be written once the commit log is on disk up to that moment."""
+    """The timer's state at one moment, to be written once the commit log is on disk up to that moment."""
 
     checkpoint: TimerCheckpoint
     metrics: TimerMetricsSerializeWrapper
 
 
 FAR_AHEAD_MS = 1 << 62
-"""Behind every time."""
+"""A time after every other."""
 
 
 class TimerFiles:
-    """Used by one thread; `write` may run in another. Nothing is made on disk before a message waits.
+    """The timer's files, used by one thread; `write` may run in another. No file is created before a message waits.
 
-    `rebuilt` after `open`: there is no log, so all messages that the timer's topic may hold have to be added anew.
+    `rebuilt` after `open`: the log is missing, so all messages that the timer's topic may hold have to be added again.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class TimerFiles:
     def open(
         self, *, clean: bool, end_of_commit_log: int, end_of_queue: int, latest_read_ms: int = FAR_AHEAD_MS
     ) -> None:
-        """Read everything, cut the log where its messages are lost, fill the wheel if need be. Raises OSError.
+        """Read everything, cut the log where its messages are lost, and fill the wheel if needed. Raises OSError.
 
-        `end_of_queue` is the offset behind the last message of the timer's topic. A checkpoint that says that ticks behind
-        `latest_read_ms` were delivered is not believed.
+        `end_of_queue` is the offset after the last message of the timer's topic. A checkpoint is not trusted if it says that
+        ticks after `latest_read_ms` were delivered.
         """
         self.checkpoint = TimerCheckpoint.load(self._checkpoint_path)
         if self.checkpoint.last_read_time_ms > latest_read_ms:
@@ -103,7 +103,7 @@ class TimerFiles:
         self._flushed = self.log.end
 
     def _bound(self, end_of_queue: int) -> None:
-        """Bring the checkpoint back, on disk too, where the topic lost its end: other messages will have those offsets."""
+        """Move the checkpoint back, on disk too, if the topic lost its end: other messages will get those offsets."""
         offset = self.checkpoint.last_timer_queue_offset
         if offset > end_of_queue:
             logger.warning("timer offset lowered to the end of its queue: from=%d to=%d", offset, end_of_queue)
@@ -111,7 +111,7 @@ class TimerFiles:
             self.checkpoint.save(self._checkpoint_path, self._sync)
 
     def _begin_anew(self) -> None:
-        """An empty wheel; and a mark on disk, position 0, that the log does not hold what the checkpoint says."""
+        """Empty the wheel, and mark on disk, with position 0, that the log lacks what the checkpoint names."""
         if os.path.exists(self.wheel.path):
             self.wheel.open()
             self.wheel.clear()
@@ -124,7 +124,7 @@ class TimerFiles:
             self.metrics.counts[topic] = attrs.evolve(metric, count=0)
 
     def _agrees(self) -> bool:
-        """Return whether the wheel knows the last unit that the checkpoint speaks of, and the log ends behind it."""
+        """Return whether the wheel has the last unit that the checkpoint names, and the log ends after it."""
         end = self.checkpoint.last_timer_log_flush_position
         last = self.log.unit(end - LOG_UNIT_BYTES)
         if last is None or self.log.unit(end) is not None:
@@ -135,7 +135,7 @@ class TimerFiles:
         return True
 
     def _replay(self, end_of_commit_log: int) -> None:
-        """Fill the wheel from the log; ticks that were delivered are left out."""
+        """Fill the wheel from the log, without the ticks that were delivered."""
         read_ms = self.checkpoint.last_read_time_ms
         self.wheel.clear()
         hashes: Counter[int] = Counter()
@@ -153,7 +153,7 @@ class TimerFiles:
             self.metrics.counts[topic] = attrs.evolve(metric, count=count)
 
     def _link(self, position: int, slot_ms: int, magic: int) -> int:
-        """Make a unit the last of its slot; returns what it counts: a recall takes one away."""
+        """Make a unit the last of its slot; return its count, which is negative for a recall."""
         slot = self.wheel.get(slot_ms)
         number = -1 if magic & MAGIC_DELETE else 1
         first = position if slot.first_position == NO_POSITION else slot.first_position
@@ -165,7 +165,7 @@ class TimerFiles:
     def add(
         self, slot_ms: int, write_ms: int, magic: int, physical_offset: int, record_size: int, topic_hash: int
     ) -> None:
-        """Let a message wait for a tick. Raises StoreFull; then it does not."""
+        """Let a message wait for a tick. Raises StoreFull; then it does not wait."""
         if not self._open:
             self.wheel.open()
             self._open = True
@@ -175,17 +175,17 @@ class TimerFiles:
         self._link(position, slot_ms, magic)
 
     def count(self, slot_ms: int) -> int:
-        """Return how many messages wait for a tick, less those that are recalled."""
+        """Return how many messages wait for a tick, without those that are recalled."""
         return self.wheel.get(slot_ms).waiting if self._open else 0
 
     def count_between(self, start_ms: int, end_ms: int) -> int:
-        """Return the same of all ticks from a time up to another one."""
+        """Return how many messages wait for the ticks from a time up to another one."""
         return self.wheel.waiting(start_ms, end_ms) if self._open else 0
 
     def positions(self, slot_ms: int) -> tuple[array[int], list[int]]:
         """Return the units of a tick, the first one first, 8 bytes a message; and those among them that are recalls.
 
-        Where the chain of a tick is damaged, these are the units behind that place.
+        If the chain of a tick is damaged, these are the units after the damage.
         """
         found, recalls = array("q"), list[int]()
         position = self.wheel.get(slot_ms).last_position if self._open else NO_POSITION
@@ -203,14 +203,14 @@ class TimerFiles:
         return found, recalls
 
     def last_physical_offset(self) -> int | None:
-        """Return where the last message that was added lies in the commit log; None where none was."""
+        """Return the offset in the commit log of the last message that was added; None without one."""
         unit = self.log.unit(self.log.end - LOG_UNIT_BYTES)
         return None if unit is None else unit.physical_offset
 
     # on disk
 
     def progress(self, read_ms: int, queue_offset: int, now_ms: int) -> TimerProgress:
-        """Return what to write: taken in the owner's thread. The mark stays until the log is as far as it was."""
+        """Return the state to write, taken in the owner's thread. The mark stays until the log is as far as it was."""
         before = self.checkpoint
         if queue_offset < self._built_from:
             return TimerProgress(before, self.metrics.body())
@@ -220,14 +220,14 @@ class TimerFiles:
         return TimerProgress(self.checkpoint, self.metrics.body())
 
     def write(self, progress: TimerProgress) -> None:
-        """Put the log, then the rest on disk. Raises OSError."""
+        """Put the log on disk, then the rest. Raises OSError."""
         self.log.flush(self._flushed, self._sync)
         self._flushed = max(self._flushed, progress.checkpoint.last_timer_log_flush_position)
         progress.checkpoint.save(self._checkpoint_path, self._sync)
         self.metrics.save(progress.metrics)
 
     def close(self) -> None:
-        """Put the wheel on disk and give back the mappings. A second call does nothing."""
+        """Put the wheel on disk and release the mappings. A second call does nothing."""
         if self._open:
             self.wheel.flush()
         self.wheel.close()
@@ -236,10 +236,10 @@ class TimerFiles:
 
 
 def is_roll(magic: int) -> bool:
-    """Return whether the tick is only a stop on the way to the message's time."""
+    """Return whether the tick is only an intermediate one on the way to the message's time."""
     return bool(magic & MAGIC_ROLL)
 
 
 def is_recall(magic: int) -> bool:
-    """Return whether the unit takes another message back at this very tick."""
+    """Return whether the unit recalls another message of the same tick."""
     return bool(magic & MAGIC_DELETE) and not magic & MAGIC_ROLL

@@ -1,8 +1,8 @@
-"""The timer's log: which messages wait, in the order in which the timer took them (Apache: TimerLog).
+"""The timer's log: the waiting messages, in the order in which the timer took them (Apache: TimerLog).
 
-Units of 52 bytes (twisted_mq.protocol.layouts.timer) in files of one size below `timerlog/`; a unit never lies in two files, the
-rest of a file is a blank: 4 bytes size, 8 zeros, 4 bytes magic. A position is the byte offset of a unit in the log.
-Each unit names the one before it in its slot, so a slot is a chain that ends in its last unit.
+Units of 52 bytes (twisted_mq.protocol.layouts.timer) in files of one size below `timerlog/`. A unit never crosses the end of
+a file; the rest of a file is a blank: 4 bytes size, 8 zeros, 4 bytes magic. A position is the byte offset of a unit in the
+log. Each unit names the one before it in its slot, so a slot is a chain that ends in its last unit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_POSITION = -1
 
 
 class TimerLog:
-    """Appended to and read by one thread; `flush` may run in another."""
+    """A log that one thread appends to and reads; `flush` may run in another."""
 
     def __init__(self, directory: str, file_size: int, allocate: Allocate = posix_fallocate) -> None:
         self.directory = directory
@@ -27,7 +27,7 @@ class TimerLog:
         self._files = MappedFileQueue(directory, file_size, allocate)
 
     def load(self) -> list[str]:
-        """Find the files; `cut` then says where the log ends. Paths of those that do not fit are returned."""
+        """Find the files and return the paths of those that do not fit; `cut` then sets the log's end."""
         odd = self._files.load()
         self.end = self._files.max_offset
         return [one.path for one in odd] + ([gap] if (gap := self._files.missing()) else [])
@@ -47,7 +47,7 @@ class TimerLog:
         size: int,
         topic_hash: int,
     ) -> int:
-        """Return the position of a new unit. Raises StoreFull; then nothing was written."""
+        """Append a unit and return its position. Raises StoreFull; then nothing was written."""
         file_size = self._files.file_size
         position = self.end
         room = file_size - position % file_size
@@ -82,7 +82,7 @@ class TimerLog:
         return position
 
     def unit(self, position: int) -> LogUnit | None:
-        """Return the unit there; None where the log holds none (any more)."""
+        """Return the unit at a position; None if the log does not hold it (any more)."""
         file = self._files.find(position) if 0 <= position < self.end else None
         if file is None:
             return None
@@ -93,7 +93,7 @@ class TimerLog:
         return found if found.is_whole else None
 
     def units(self) -> Iterator[tuple[int, LogUnit]]:
-        """Yield (position, unit) from the first on, up to what no broker wrote."""
+        """Yield (position, unit) from the first on, up to bytes that no broker wrote."""
         for file in list(self._files.files):
             whole = file.size - file.size % LOG_UNIT_BYTES
             position = file.first_offset
@@ -107,7 +107,7 @@ class TimerLog:
                 position += LOG_UNIT_BYTES
 
     def cut(self, position: int) -> None:
-        """Forget everything from a position on: the log goes on there."""
+        """Forget everything from a position on; the log continues there."""
         self._files.truncate(position)
         self.end = position
 
@@ -117,7 +117,7 @@ class TimerLog:
         self.end = 0
 
     def delete_before(self, physical_offset: int) -> int:
-        """Delete the files whose messages all lie before an offset of the commit log; returns how many."""
+        """Delete the files whose messages all lie before an offset of the commit log; return how many."""
         files, deleted = self._files.files, 0
         while len(files) > 1:
             unit = self._last_unit_of_first_file()
@@ -133,10 +133,10 @@ class TimerLog:
         return self.unit(file.first_offset + (count - 1) * LOG_UNIT_BYTES)
 
     def flush(self, begin: int, sync: Sync = fdatasync) -> None:
-        """Put what was appended from a position on on disk. Raises OSError."""
+        """Put everything appended from a position on on disk. Raises OSError."""
         for file in list(self._files.from_offset(begin)):
             file.sync(sync)
 
     def release(self) -> None:
-        """Give back the mappings."""
+        """Release the mappings."""
         self._files.release()

@@ -1,4 +1,4 @@
-"""config/timermetrics: how many messages of each topic wait for their time (Apache: TimerMetrics).
+"""config/timermetrics: the number of each topic's messages that wait for their time (Apache: TimerMetrics).
 
 {"dataVersion":{"counter":2,...},"timingCount":{"TopicA":{"count":1,"timeStamp":1795217904671}}}
 """
@@ -11,7 +11,7 @@ from twisted_mq.storage.files.json_file import JsonFile
 
 
 class TimerMetrics:
-    """Counters by topic; a topic whose last message is gone keeps its 0, as in Apache's file."""
+    """Counters by topic. A topic whose last message is gone keeps its 0, as in Apache's file."""
 
     def __init__(self, path: str) -> None:
         self.counts: dict[str, TimerMetric] = {}
@@ -25,7 +25,7 @@ class TimerMetrics:
             self.counts, self.data_version = dict(body.timing_count), body.data_version
 
     def add(self, topic: str, number: int, now_ms: int) -> None:
-        """Count messages of a topic in or out."""
+        """Add a number, negative for messages that left, to the counter of a topic."""
         before = self.counts.get(topic)
         self.counts[topic] = TimerMetric((before.count if before else 0) + number, now_ms)
         self.data_version = self.data_version.next_version(now_ms)

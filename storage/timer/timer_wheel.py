@@ -1,8 +1,8 @@
 """The timer's wheel: for each tick of the next days the chain of messages due in it (Apache: TimerWheel).
 
-One file `timerwheel` of 2 * 604,800 slots of 32 bytes (twisted_mq.protocol.layouts.timer). A tick is a slot's number modulo their
-count; a slot whose time is another one is empty. The file is an index over the timer's log: it is written through a
-mapping, never flushed, and made anew from the log where it cannot be trusted.
+The file `timerwheel` has 2 * 604,800 slots of 32 bytes (twisted_mq.protocol.layouts.timer). A tick is a slot's number modulo
+their count; a slot with another time is empty. The file is an index over the timer's log: it is written through a
+mapping, never flushed, and rebuilt from the log if it cannot be trusted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAGE = mmap.PAGESIZE
 
 
 class Slot(NamedTuple):
-    """Positions of the first and last unit in the timer's log, and how many messages wait: -1, -1, 0 for none."""
+    """The positions of the first and last unit in the timer's log, and the number of waiting messages: -1, -1, 0 if empty."""
 
     first_position: int = -1
     last_position: int = -1
@@ -32,7 +32,7 @@ EMPTY = Slot()
 
 
 class TimerWheel:
-    """Slots by time in ms. Disk space for a page is taken before it is first written."""
+    """Slots by time in ms. Disk space for a page is taken before its first write."""
 
     def __init__(self, path: str, precision_ms: int, slots: int = SLOTS, allocate: Allocate = posix_fallocate) -> None:
         self.path = path
@@ -42,16 +42,16 @@ class TimerWheel:
         self._size = self.slot_count * WHEEL_SLOT_BYTES
         self._taken: set[int] = set()
         self._present: set[int] = set()
-        """Pages with data. To look at others costs a file system in memory a page, and the process its life where it is full."""
+        """Pages with data. Reading other pages takes memory on a file system in memory, and kills the process if that is full."""
         self._map: mmap.mmap | None = None
 
     @property
     def span_ms(self) -> int:
-        """Times further apart than this share slots."""
+        """The time after which two ticks share a slot, in ms."""
         return self.slot_count * self.precision_ms
 
     def open(self) -> bool:
-        """Map the file; False where it is new or had another size, so that it has to be filled. Raises OSError."""
+        """Map the file; return False if it is new or had another size, so that it has to be filled. Raises OSError."""
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             known = os.fstat(descriptor).st_size == self._size
@@ -72,7 +72,7 @@ class TimerWheel:
         self.open()
 
     def get(self, time_ms: int) -> Slot:
-        """Return what waits for the tick of a time."""
+        """Return the slot for the tick of a time."""
         assert self._map is not None
         tick = time_ms // self.precision_ms
         position = tick % self.slot_count * WHEEL_SLOT_BYTES
@@ -97,7 +97,7 @@ class TimerWheel:
         return total
 
     def put(self, time_ms: int, slot: Slot) -> None:
-        """Set what waits for the tick of a time. Raises StoreFull; then nothing was written."""
+        """Set the slot for the tick of a time. Raises StoreFull; then nothing was written."""
         assert self._map is not None
         tick = time_ms // self.precision_ms
         position = tick % self.slot_count * WHEEL_SLOT_BYTES
@@ -120,12 +120,12 @@ class TimerWheel:
         self._present.add(page)
 
     def flush(self) -> None:
-        """Put the slots on disk; for a clean end. Raises OSError."""
+        """Put the slots on disk, at a clean end. Raises OSError."""
         if self._map is not None:
             self._map.flush()
 
     def close(self) -> None:
-        """Give back the mapping. A second call does nothing."""
+        """Release the mapping. A second call does nothing."""
         mapped, self._map = self._map, None
         if mapped is not None:
             mapped.close()
