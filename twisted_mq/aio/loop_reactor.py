@@ -1,7 +1,8 @@
 """A Twisted reactor on top of an asyncio loop that the application runs. The client core gets it as `reactor`.
 
-It is never installed, started or stopped. It has no thread and no file descriptor of its own. Sockets are the loop's readers
-and writers, timers are the loop's timers, threads are those of the loop's executor.
+It is never installed, started or stopped. It has no thread and no file descriptor of its own, and leaves nothing in the
+loop that its users do not leave. Sockets are the loop's readers and writers, timers are the loop's timers, threads are those
+of the loop's executor.
 """
 
 from __future__ import annotations
