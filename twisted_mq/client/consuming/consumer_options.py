@@ -28,7 +28,7 @@ class ConsumeFromWhere(enum.Enum):
 
 
 class MessageModel(enum.Enum):
-    """The members of a group share the messages, or each gets all of them."""
+    """The delivery to a group: its members share the messages (CLUSTERING), or each gets all of them (BROADCASTING)."""
 
     CLUSTERING = "CLUSTERING"
     BROADCASTING = "BROADCASTING"
@@ -111,7 +111,7 @@ class ConsumerOptions:
     max_messages_per_second: float | None = attrs.field(
         default=None, validator=attrs.validators.optional(number(0.001))
     )
-    """A limit for each consumer, over all its queues: no more messages are pulled. None for no limit."""
+    """The limit of one consumer over all its queues; it pulls no more messages. None for no limit."""
     flow_limits: FlowLimits = attrs.field(factory=FlowLimits, validator=kind(FlowLimits))
     rebalance_seconds: float = attrs.field(default=20, validator=number(0.01))
     allocate: AllocateStrategy = attrs.field(default=allocate_averagely, validator=function)

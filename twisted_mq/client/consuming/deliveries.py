@@ -123,7 +123,7 @@ class Delivery(Generic[Status]):
         self._settle("it was acknowledged", self._answers.done, act)
 
     def refuse(self, delay_level: int | None = None, suspend_seconds: float | None = None, act: Act = _at_once) -> None:
-        """Have the message come again: after a delay level's time or, consumed in order, after that pause of the queue.
+        """Have the message redelivered: after the delay of a level or, consumed in order, after a pause of the queue.
 
         Raises DeliveryEnded, or ClientOptionIllegal for the argument that belongs to the other kind.
         """

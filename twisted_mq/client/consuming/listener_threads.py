@@ -28,7 +28,7 @@ class ListenerThreads:
     def call(
         self, function: Callable[Arguments, Answer], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> defer.Deferred[Answer]:
-        """Return what the function returns or raises in a thread. A reactor without threads (a Clock) runs it at once."""
+        """Return what the function returns or raises in a thread. Without threads in the reactor (a Clock), run it at once."""
         if self._threaded is None:
             return defer.execute(function, *arguments, **named)
         if self._pool is None:
@@ -45,7 +45,7 @@ class ListenerThreads:
 
 
 class _Pool:
-    """Threads that take calls as long as there are any.
+    """Threads that take calls while any wait.
 
     While calls wait, a thread is woken or started, and the next one when that has taken a call. So quick calls stay in few
     threads, which saves switches between them, and calls that block have as many threads as they need. Results that come

@@ -21,7 +21,7 @@ from twisted_mq.protocol.messages.message import MessageExt
 KEEP_SECONDS = 3 * 24 * 3600.0
 """Brokers keep messages for three days by default (fileReservedTime)."""
 LEASE_SECONDS = 15 * 60.0
-"""As long as a consumer may take for a message (consume_timeout_seconds)."""
+"""The default time that a consumer may take for a message (consume_timeout_seconds)."""
 MOST_KEYS = 100_000
 
 

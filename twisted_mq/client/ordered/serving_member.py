@@ -36,7 +36,7 @@ class ServingMember:
         self._changed = changed
         self._broker_id = MASTER_ID
         self._avoided: tuple[int, float] | None = None
-        """A broker's id, and until when another broker is asked instead."""
+        """The id of an avoided broker, and until when it is avoided."""
         self._avoided_sessions = 1
         self._end = coordinator.watch(members_path(group), self._look)
 

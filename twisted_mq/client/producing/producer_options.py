@@ -33,13 +33,13 @@ class ProducerOptions:
     """Options of a producer. Defaults are Apache's. Times are in seconds."""
 
     send_timeout_seconds: float = attrs.field(default=3.0, validator=number(0))
-    """sendMsgTimeout: for all attempts of one send together, from when it is written."""
+    """sendMsgTimeout: the limit for all attempts of one send together, from when it is written."""
     max_in_flight: int = attrs.field(default=1000, validator=number(1))
-    """Sends that wait for their answers at a time; further sends, of any number, wait for their turn."""
+    """The most sends that wait for an answer at a time; any number of further sends wait for their turn."""
     max_in_flight_bytes: int = attrs.field(default=64 * 1024 * 1024, validator=number(1))
     """The same limit for the bodies of all sends in bytes; a larger body is sent alone."""
     max_sends_per_second: float | None = attrs.field(default=None, validator=attrs.validators.optional(number(0.001)))
-    """Further sends wait for their turn; a batch is one send. None for no limit."""
+    """The rate limit; further sends wait for their turn, and a batch is one send. None for no limit."""
     retry_times: int | None = attrs.field(default=None, validator=attrs.validators.optional(number(0)))
     """retryTimesWhenSendFailed: the most retries, on another broker if one is available. Apache: 2.
 
