@@ -1,5 +1,5 @@
-"""What `mq store` does with a store's files: filter, verify, repair, rebuild, account for their size.
+"""The tools behind `mq store`, for a store's files: filter, verify, repair, rebuild, measure their sizes.
 
-Nothing here is imported by a broker: numpy stands at the top of these modules. Only repair and rebuild write, with the
-store's lock held, and only when they are told to apply their plan.
+A broker imports none of these modules, because they import numpy at their heads. Only repair and rebuild write, with the
+store's lock held, and only if they are called to apply their plan.
 """

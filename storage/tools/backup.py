@@ -1,12 +1,12 @@
-"""A copy of a store that a broker works on, and a store made of such a copy.
+"""Copies the store of a running broker, and makes a store from such a copy.
 
-What may lag behind the log is copied first (offsets, the timer's log), then the log up to its last proved record, then what
-may be ahead of it (topics, groups, accounts). Full files of the log change no more: they are linked. Queues and index are made
-anew from the copied log. What was acknowledged before the copy began is in it, as far as the broker had written it into
-its log files (transientStorePoolEnable writes them later).
+Data that may lag behind the log is copied first (offsets, the timer's log), then the log up to its last proved record, then
+data that may be ahead of it (topics, groups, accounts). Full files of the log change no more: they are linked. Queues and
+index are built from the copied log. The copy has every message acknowledged before it began, as far as the broker had
+written it into its log files (transientStorePoolEnable writes them later).
 
 <backup>/backup.json   BackupManifest
-<backup>/...           a store that nobody worked on
+<backup>/...           a store that no broker has used
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ DERIVED = frozenset(
     }
     | {"abort", "lock", "checkpoint", "config", MANIFEST}
 )
-"""What is in a store's directory and is copied in its own way, made anew, or of no use in a copy."""
+"""Entries of a store's directory that are not copied as they are: handled separately, rebuilt, or useless in a copy."""
 AHEAD = ("topics.json", "subscriptionGroup.json", "topicQueueMapping.json", "access.json")
-"""Tables that have to know all that the log has: copied once more behind it."""
+"""Tables that must know everything that is in the log: copied once more after it."""
 NOBODY_ELSE = 0o077
 _CHUNK = 1 << 20
 
 
 class BackupManifest(msgspec.Struct, frozen=True):
-    """What a backup holds. `end_offset` is the cut, behind the last record. Files: path below it -> SHA-256 of the bytes."""
+    """The contents of a backup. `end_offset` is the end of the last record. Files: relative path -> SHA-256 of the bytes."""
 
     source: str
     made_ms: int
@@ -69,19 +69,19 @@ class BackupManifest(msgspec.Struct, frozen=True):
 
 
 class NotEmpty(StoreError):
-    """The place for a copy is taken."""
+    """The target directory of a copy is not empty."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "there is something already; name an empty directory or a new one")
 
 
 class NoBackup(StoreError):
-    """What should be restored is none, or not what it was."""
+    """Raised when a backup is missing, incomplete or changed."""
 
 
 @attrs.frozen
 class BackupReport:
-    """A backup that was made, or restored: what was found out about the copy."""
+    """The result of a backup or restore, with the findings about the copy."""
 
     directory: str
     manifest: BackupManifest
@@ -92,7 +92,7 @@ class BackupReport:
 
 @attrs.define
 class Copier:
-    """Copies into one directory. With `links` files that change no more share their bytes where the file system lets them."""
+    """Copies into one directory. With `links`, files that change no more share their bytes if the file system allows it."""
 
     links: bool
     advance: Advance
@@ -100,7 +100,7 @@ class Copier:
     copied_bytes: int = 0
 
     def finished(self, path: str, target: str) -> None:
-        """A file that changes no more."""
+        """Link or copy a file that changes no more."""
         if self.links:
             try:
                 os.link(path, target)
@@ -115,11 +115,11 @@ class Copier:
         self.whole(path, target)
 
     def whole(self, path: str, target: str) -> None:
-        """A file as it is now."""
+        """Copy a file as it is now."""
         self.beginning(path, target, os.path.getsize(path), os.path.getsize(path))
 
     def beginning(self, path: str, target: str, length: int, size: int) -> None:
-        """The first `length` bytes of a file, which is `size` bytes long; the rest is a hole, and so are stretches of zeros."""
+        """Copy the first `length` bytes of a file of `size` bytes. The rest becomes a hole, and so do runs of zeros."""
         with open(path, "rb") as source, open(target, "xb") as made:
             left = length
             while left and (chunk := source.read(min(left, _CHUNK))):
@@ -133,7 +133,7 @@ class Copier:
             made.truncate(size)
 
     def tree(self, path: str, target: str) -> None:
-        """A file, or a directory with all files below it; what is gone meanwhile was not to be kept."""
+        """Copy a file, or a directory with all files below it; skip files that disappear meanwhile."""
         if os.path.isfile(path):
             self._one(path, target)
             return
@@ -161,9 +161,9 @@ def back_up(
     links: bool = True,
     advance: Advance = lambda amount: None,
 ) -> BackupReport:
-    """Copy the store at `root`, whose broker may be running, into a directory that is empty or not there.
+    """Copy the store at `root`, whose broker may be running, into an empty or missing directory.
 
-    It is there as a whole and sound, or not at all. Raises NoStore, NotEmpty, StoreError, OSError.
+    The copy is complete and sound, or does not exist. Raises NoStore, NotEmpty, StoreError, OSError.
     """
     paths = StorePaths(root, commit_log)
     if not os.path.isdir(paths.commit_log):
@@ -182,9 +182,9 @@ def back_up(
 
 
 def restore(backup: str, target: str, *, advance: Advance = lambda amount: None) -> BackupReport:
-    """Make a store of a backup, in a directory that is empty or not there; the backup stays.
+    """Make a store from a backup in an empty or missing directory; the backup is kept.
 
-    Raises NoBackup where a file is not what it was, NotEmpty, StoreError, OSError.
+    Raises NoBackup if a file was changed, NotEmpty, StoreError, OSError.
     """
     manifest = read_manifest(backup)
     with _Whole(target) as made:
@@ -200,7 +200,7 @@ def restore(backup: str, target: str, *, advance: Advance = lambda amount: None)
 
 
 def read_manifest(backup: str) -> BackupManifest:
-    """Return what a backup says of itself. Raises NoBackup, also for files outside of it."""
+    """Return the manifest of a backup. Raises NoBackup, also for paths outside of the backup."""
     path = os.path.join(backup, MANIFEST)
     try:
         with open(path, "rb") as file:
@@ -214,13 +214,13 @@ def read_manifest(backup: str) -> BackupManifest:
 
 
 def size_of(backup: str) -> int:
-    """Bytes of all its files; holes count, and what is gone does not. Raises NoBackup."""
+    """Return the total length of its files; holes count, missing files do not. Raises NoBackup."""
     paths = (os.path.join(backup, name) for name in read_manifest(backup).files)
     return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
 
 
 class _Whole:
-    """A directory that gets its name when all is well; else it goes."""
+    """A directory that gets its final name on success and is deleted otherwise."""
 
     def __init__(self, target: str) -> None:
         self._target = os.path.abspath(target)
@@ -247,7 +247,7 @@ class _Whole:
 
 
 def _copy(paths: StorePaths, made: StorePaths, copier: Copier) -> int:
-    """Return the cut: the offset behind the copy's last record."""
+    """Copy everything and return the offset after the copy's last record."""
     for folder in (made.commit_log, made.consume_queues, made.index, made.config):
         os.makedirs(folder)
     copier.tree(paths.config, made.config)
@@ -280,12 +280,12 @@ def _copy_log(source: str, target: str, copier: Copier) -> int:
 
 
 def _is_begun(file: FileAtRest) -> bool:
-    """Return whether anything was written into it: brokers make files ahead."""
+    """Return whether anything was written into the file: brokers make files in advance."""
     return any(read_mark(file.readable, 0))
 
 
 def _derive(paths: StorePaths, made: StorePaths) -> None:
-    """Queues and index of the copied log, for the topics and with the files' sizes of the store that it is of."""
+    """Build queues and index of the copied log, with the topics and file sizes of the source store."""
     files = LogFiles(paths.root, made.commit_log)
     index = IndexRebuild(made.index, usual_sizes(paths, None)) if index_files(paths) else None
     QueueRebuild(files, made, index=index).run()

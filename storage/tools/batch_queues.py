@@ -1,7 +1,7 @@
-"""Batch queues for `mq store`: their entries as numpy rows, and writing one anew from the records of the log.
+"""Batch queues for `mq store`: reads their entries as numpy rows, and writes a queue again from the records of the log.
 
 Rows of records have six columns here: the queue offset of the first message, physical offset, size, tags code, store
-time, messages. Memory holds 8 bytes for each entry that is read, and 46 for each one that is written.
+time, messages. Memory use is 8 bytes for each entry that is read, and 46 for each one that is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from twisted_mq.storage.queues.queue_files import BatchQueueFiles
 
 _COLUMNS = ("msg_base_offset", "physical_offset", "size", "tags_code", "store_time", "batch_num")
 LARGEST_HOLE = 50_000_000
-"""A record that is so many messages further than the one before it has a damaged queue offset."""
+"""A record that skips more messages than this has a damaged queue offset."""
 
 
 def message_counts(batch: RecordColumns) -> Numbers:
@@ -39,12 +39,12 @@ def message_counts(batch: RecordColumns) -> Numbers:
 
 
 def batch_columns(batch: RecordColumns, rows: Numbers, records: Numbers) -> Numbers:
-    """Return the six columns of these rows, whose first four are `records`."""
+    """Return the six columns for these rows, whose first four are `records`."""
     return np.column_stack((records, batch.store_timestamp[rows], message_counts(batch.rows(rows))))
 
 
 class BatchQueueEntries:
-    """The entries of one batch queue, as QueueEntries has those of a simple one; offsets are those of first messages."""
+    """The entries of a batch queue, with the methods of QueueEntries; offsets are those of first messages."""
 
     def __init__(self, files: BatchQueueFiles) -> None:
         self.topic, self.queue_id, self.directory = files.topic, files.queue_id, files.directory
@@ -61,7 +61,7 @@ class BatchQueueEntries:
         self.max_offset = files.max_offset
 
     def refresh(self) -> None:
-        """Let `at` see the entries that were written since; `seen` and `unseen` stay with those of the first look."""
+        """Let `at` see the entries written since; `seen` and `unseen` still cover those of the first read."""
         self._load(BatchQueueFiles(self.topic, self.queue_id, self.directory))
 
     def _rows(self, places: Numbers) -> Entries:
@@ -69,7 +69,7 @@ class BatchQueueEntries:
         return self._files.rows(places + self._files.begin_place)
 
     def _places(self, offsets: Numbers) -> tuple[Mask, Positions]:
-        """Return (which of the offsets begin an entry, the places of those entries)."""
+        """Return which of the offsets begin an entry, and the places of those entries."""
         order = self._order
         at = np.searchsorted(self._bases, offsets, sorter=order)
         inside = at < len(order)
@@ -78,14 +78,14 @@ class BatchQueueEntries:
         return begins, order[at[begins]]
 
     def at(self, offsets: Numbers) -> Entries:
-        """Return the entries that begin at these offsets; zeros (size 0: no entry) where none does."""
+        """Return the entries that begin at these offsets; zeros (size 0: no entry) if none does."""
         found = np.zeros(len(offsets), BatchQueueFiles.dtype)
         begins, places = self._places(offsets)
         found[begins] = self._rows(places)
         return found
 
     def fits(self, records: Numbers) -> Mask:
-        """Return which records the entries of their offsets lead to."""
+        """Return which records are those that the entries at their offsets lead to."""
         entries = self.at(records[:, 0])
         same = np.ones(len(records), np.bool_)
         for column, name in enumerate(_COLUMNS):
@@ -93,19 +93,19 @@ class BatchQueueEntries:
         return same
 
     def mark(self, offsets: Numbers) -> None:
-        """Say that records were found which the entries at these offsets lead to."""
+        """Note that the records of the entries at these offsets were found."""
         _, places = self._places(offsets)
         self.seen[places[places < len(self.seen)]] = True
 
     def unseen(self, min_physical_offset: int) -> tuple[Numbers, Entries]:
-        """Return (offsets, entries) of those no record was found for; none before the log's beginning."""
+        """Return (offsets, entries) of the entries whose record was not found, without those before the log's beginning."""
         places = np.flatnonzero(~self.seen)
         entries = self._rows(places)
         odd = entries["physical_offset"] >= min_physical_offset
         return self._bases[places[odd]], entries[odd]
 
     def first_physical_offset(self, min_physical_offset: int) -> int | None:
-        """Return where the first record lies that the queue leads to and the log may still have; None where none is."""
+        """Return the place of the first record that the queue leads to and the log may still have; None without one."""
         for begin in range(0, len(self._bases), 4096):
             offsets = self._rows(np.arange(begin, min(begin + 4096, len(self._bases))))["physical_offset"]
             kept = offsets >= min_physical_offset
@@ -123,10 +123,10 @@ class BatchQueueEntries:
 
 @attrs.define
 class BatchQueueWriter:
-    """Feed it the queue's records in the order of the log; `finish` writes the files. `directory` None: only count.
+    """Takes the queue's records in the order of the log; `finish` writes the files. With `directory` None it only counts.
 
-    A record that begins lower than its predecessor ends means that the topic was made anew, if its follower goes on
-    with it or it begins at 0; else its queue offset is damaged, and it gets no entry. Raises OSError.
+    If a record begins lower than its predecessor ends, the topic was created again if the next record follows it or if it begins
+    at 0. Otherwise its queue offset is damaged, and it gets no entry. Raises OSError.
     """
 
     directory: str | None
@@ -140,7 +140,7 @@ class BatchQueueWriter:
 
     @property
     def entries(self) -> int:
-        """Return how many were written."""
+        """Return how many entries were written."""
         return len(self._bases)
 
     def add(self, records: Numbers) -> None:
@@ -155,7 +155,7 @@ class BatchQueueWriter:
                 self._append(row)
 
     def _settle(self, next_offset: int) -> None:
-        """Decide about a record that fell back, now that its follower is known."""
+        """Decide about a record with a lower offset, now that the next record is known."""
         row, self._doubtful = self._doubtful, None
         if row is None:
             return
@@ -173,7 +173,7 @@ class BatchQueueWriter:
         self._next = base + count
 
     def finish(self) -> None:
-        """Write everything and put it on disk. A last record that fell back to 0 began its topic anew."""
+        """Write everything and put it on disk. If the last record fell back to 0, its topic was created again."""
         if self._doubtful is not None:
             self._settle(self._doubtful[5] if self._doubtful[0] == 0 else -1)
         if self.directory is None or not self._data:

@@ -1,6 +1,6 @@
-"""Where two stores' logs part, and which messages only one of them has: a master and its slave, a store and its copy.
+"""Compares the logs of two stores: where they differ, and which messages only one has, for a master and slave or a copy.
 
-Both are read without their locks; what was never written or has expired on one side is no difference.
+Both are read without their locks. Data that one side has not written yet, or that has expired there, is no difference.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PIECE_BYTES = 1 << 20
 
 @attrs.frozen
 class Side:
-    """One store: where the part that both have begins and ends, and its messages that the other does not have."""
+    """One side of a comparison: begin and end of the part that both have, and its messages that the other does not have."""
 
     root: str
     min_offset: int
@@ -30,7 +30,7 @@ class Side:
 
 @attrs.frozen
 class StoreDifference:
-    """`first_offset` is the first byte that differs, None for logs that are equal as far as both go."""
+    """The result of a comparison. `first_offset` is the first differing byte; None if the logs are equal as far as both go."""
 
     first_offset: int | None
     record_offset: int | None
@@ -42,7 +42,7 @@ class StoreDifference:
 
 
 class _Walk:
-    """Records of one store in order, from an offset on; `current` is None behind the last."""
+    """Records of one store in order, from an offset on; `current` is None after the last."""
 
     def __init__(self, root: str, commit_log: str | None = None) -> None:
         self.reader = StoreReader(root, commit_log)
@@ -51,7 +51,7 @@ class _Walk:
         self.current: tuple[int, memoryview] | None = None
 
     def begin(self, offset: int) -> None:
-        """Go to the first record at `offset` or behind it."""
+        """Go to the first record at or after `offset`."""
         self.step()
         while self.current is not None and self.current[0] < offset:
             self.step()
@@ -69,7 +69,7 @@ class _Walk:
 
 
 def compare_stores(left_root: str, right_root: str) -> StoreDifference:
-    """Walk both logs together, then match what follows the first difference by its keys. Raises NoStore."""
+    """Walk both logs together, then match the messages after the first difference by their keys. Raises NoStore."""
     left, right = _Walk(left_root), _Walk(right_root)
     _skip_equal_files(left.reader, right.reader)
     start = max(left.min_offset, right.min_offset)
@@ -89,7 +89,7 @@ def compare_stores(left_root: str, right_root: str) -> StoreDifference:
 
 
 def _skip_equal_files(left: StoreReader, right: StoreReader) -> None:
-    """Take away the files before the last that hold the same bytes on both sides: their records need not be read."""
+    """Drop the files before the last that have the same bytes on both sides: their records need not be read."""
     for mine, theirs in ((left, right), (right, left)):
         while len(mine.files) > 1 and mine.files[1].first_offset <= theirs.min_offset:
             del mine.files[0]
@@ -98,7 +98,7 @@ def _skip_equal_files(left: StoreReader, right: StoreReader) -> None:
 
 
 def _same_file(left: FileAtRest, right: FileAtRest) -> bool:
-    """By pieces: views are compared byte by byte, bytes all at once."""
+    """Compare in pieces of bytes, because views are compared byte by byte."""
     if (left.first_offset, left.size) != (right.first_offset, right.size):
         return False
     pieces = (slice(start, start + PIECE_BYTES) for start in range(0, left.size, PIECE_BYTES))
@@ -106,7 +106,7 @@ def _same_file(left: FileAtRest, right: FileAtRest) -> bool:
 
 
 def _first_difference(left: _Walk, right: _Walk) -> tuple[int | None, int | None]:
-    """Return (first differing byte, the record it is in); where one log ends, that is where the other goes on."""
+    """Return the first differing byte and the offset of its record; if one log ends, the difference is its end."""
     ours, theirs = left.current, right.current
     if ours is None and theirs is None:
         return None, None
@@ -118,7 +118,7 @@ def _first_difference(left: _Walk, right: _Walk) -> tuple[int | None, int | None
 
 
 def _key(message: MessageExt) -> tuple[object, ...]:
-    """Return what makes a message the same one in two logs, wherever it lies."""
+    """Return the values that identify a message in two logs, wherever it lies."""
     unique = message.unique_key or (message.born_host, message.born_timestamp, message.body_crc)
     return message.topic, message.queue_id, unique
 

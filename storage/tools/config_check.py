@@ -1,4 +1,4 @@
-"""The JSON tables of a store: whether they can be read, and whether consumer offsets fit their queues."""
+"""Checks the JSON tables of a store: whether they can be read, and whether consumer offsets fit their queues."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TOPICS_FILE = "topics.json"
 OFFSETS_FILE = "consumerOffset.json"
 TABLES = (TOPICS_FILE, OFFSETS_FILE, "subscriptionGroup.json", "delayOffset.json", "consumerFilter.json")
 QueueEnds = Mapping[tuple[str, int], int]
-"""Topic and queue id to the offset behind the queue's last entry."""
+"""Maps topic and queue id to the offset after the queue's last entry."""
 
 
 def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
-    """Yield the JSON files that are there and hold no JSON."""
+    """Yield a finding for each JSON file that exists and holds no JSON."""
     for name in TABLES:
         path = os.path.join(paths.config, name)
         try:
@@ -35,7 +35,7 @@ def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
 
 
 def known_topics(paths: StorePaths) -> Mapping[str, TopicConfig] | None:
-    """Return what topics.json says; None where it is not there or cannot be read."""
+    """Return the topics of topics.json; None if it is missing or cannot be read."""
     try:
         with open(os.path.join(paths.config, TOPICS_FILE), "rb") as file:
             return decode_body(TopicConfigSerializeWrapper, file.read()).topic_config_table
@@ -44,7 +44,7 @@ def known_topics(paths: StorePaths) -> Mapping[str, TopicConfig] | None:
 
 
 def consumer_offsets(paths: StorePaths) -> dict[str, dict[int, int]]:
-    """ "topic@group" to queue id to offset; empty where the file is not there or cannot be read."""
+    """Return "topic@group" to queue id to offset; empty if the file is missing or cannot be read."""
     try:
         with open(os.path.join(paths.config, OFFSETS_FILE), "rb") as file:
             table = decode_body(ConsumerOffsetSerializeWrapper, file.read()).offset_table
@@ -54,7 +54,7 @@ def consumer_offsets(paths: StorePaths) -> dict[str, dict[int, int]]:
 
 
 def excessive_offsets(paths: StorePaths, ends: QueueEnds) -> Iterator[tuple[str, int, int, int]]:
-    """Yield (topic@group, queue id, offset, end) of offsets behind the end of a queue that is there."""
+    """Yield (topic@group, queue id, offset, end) of offsets past the end of an existing queue."""
     for key, queues in sorted(consumer_offsets(paths).items()):
         topic = key.partition(TOPIC_GROUP_SEPARATOR)[0]
         for queue_id, offset in sorted(queues.items()):
@@ -64,7 +64,7 @@ def excessive_offsets(paths: StorePaths, ends: QueueEnds) -> Iterator[tuple[str,
 
 
 def offset_findings(paths: StorePaths, ends: QueueEnds) -> Iterator[Finding]:
-    """Groups that are further than their queue."""
+    """Yield a finding for each group whose offset is past the end of its queue."""
     path = os.path.join(paths.config, OFFSETS_FILE)
     for key, queue_id, offset, end in excessive_offsets(paths, ends):
         topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)

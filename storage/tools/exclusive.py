@@ -1,4 +1,4 @@
-"""A store for the tools alone: its lock, so that no broker works in it meanwhile."""
+"""Locks a store for the tools, so that no broker uses it meanwhile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.storage.files.paths import StorePaths
 
 
 class StoreInUse(StoreError):
-    """A broker runs on the store that should be changed."""
+    """A broker uses the store that should be changed."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "a broker works on this store; stop it, then apply again")
@@ -19,7 +19,7 @@ class StoreInUse(StoreError):
 
 @contextmanager
 def exclusively(paths: StorePaths) -> Iterator[None]:
-    """Hold the store's lock. Raises StoreInUse, StoreUnwritable; then nothing was touched."""
+    """Hold the store's lock. Raises StoreInUse, StoreUnwritable; then nothing was changed."""
     lock = DirectoryLock(paths.lock)
     try:
         lock.acquire()

@@ -1,4 +1,4 @@
-"""Which messages of a log are asked for, decided for whole batches before any message is decoded."""
+"""Selects messages of a log; whole batches are filtered before any message is decoded."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Advance = Callable[[int], None]
 
 @attrs.frozen
 class MessageFilter:
-    """What all given conditions hold for; ranges hold their first value and not their last, times are in ms.
+    """Conditions that a message must all meet. Ranges include their first value and exclude their last; times are in ms.
 
-    `keys` are keys, unique keys, or offset message ids: a message with any of them is taken.
+    `keys` are keys, unique keys, or offset message ids: a message with any of them is selected.
     """
 
     topics: Collection[str] = ()
@@ -39,7 +39,7 @@ class MessageFilter:
     queue_offset_until: int = _NEVER
 
     def rows(self, batch: RecordColumns, names: Names) -> npt.NDArray[np.int64]:
-        """Return the rows of a batch that may be taken; only keys are not looked at exactly."""
+        """Return the rows of a batch that may be selected; only keys are not checked exactly."""
         places = batch.physical_offsets
         taken = (places >= self.offset_from) & (places < self.offset_until)
         taken &= (batch.store_timestamp >= self.stored_from) & (batch.store_timestamp < self.stored_until)
@@ -52,7 +52,7 @@ class MessageFilter:
         return np.flatnonzero(taken)
 
     def may_have_key(self, properties: bytes) -> bool:
-        """Return whether a record's properties hold one of the keys as text; message ids are not there."""
+        """Return whether a record's properties contain one of the keys as text; offset message ids are not among them."""
         return not self.keys or any(key.encode() in properties for key in self.keys)
 
     def has_key(self, message: MessageExt) -> bool:
@@ -64,7 +64,7 @@ class MessageFilter:
 
 @attrs.define
 class Selection:
-    """The messages of a log that a filter takes, in order; afterwards `problems` says what could not be read."""
+    """The messages of a log that a filter selects, in order; afterwards `problems` names what could not be read."""
 
     files: LogFiles
     wanted: MessageFilter

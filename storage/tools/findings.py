@@ -1,4 +1,4 @@
-"""What verifying a store names: one finding a run of like problems, so that a lost file is not a million lines."""
+"""The findings of a check of a store, one for each run of like problems, so that a lost file is not a million lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG, QUEUE, INDEX, OFFSETS, CONFIG = "log", "queue", "index", "consumerOffset", 
 
 @attrs.frozen
 class Finding:
-    """One problem, or `count` like it that follow each other from `offset` on.
+    """A problem, or `count` of its kind that follow each other from `offset` on.
 
     The offset is physical in the log, a queue offset in a queue, an entry's number in an index file.
     """
@@ -31,12 +31,12 @@ class Finding:
         return f"{self.path} at {self.offset}: {self.problem}{more}"
 
     def as_json(self) -> dict[str, str | int]:
-        """Under the names of `mq store verify --json`."""
+        """Return the values under the names of `mq store verify --json`."""
         return attrs.asdict(self)
 
 
 def runs(numbers: Numbers) -> Iterator[tuple[int, int]]:
-    """Yield (index of the first, how many) of each run of ascending neighbours: 3 4 5 9 is (0, 3), (3, 1)."""
+    """Yield (index of the first, count) of each run of ascending neighbours: 3 4 5 9 is (0, 3), (3, 1)."""
     if not len(numbers):
         return
     cuts = np.flatnonzero(np.diff(numbers) != 1) + 1

@@ -1,4 +1,4 @@
-"""The key index made anew, batch by batch, into a directory beside the old one."""
+"""Builds the key index again, batch by batch, into a directory beside the old one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted_mq.storage.tools.index_tools import DEFAULT_SIZES, BatchKeys, index
 
 
 class IndexRebuild:
-    """Feed it every batch of the log, then `finish`. Files are named after their first message's store time.
+    """Takes every batch of the log, then `finish`. Files are named after their first message's store time.
 
     `names` numbers the topics.
     """
@@ -44,7 +44,7 @@ class IndexRebuild:
 
 
 def usual_sizes(paths: StorePaths, sizes: IndexSizes | None) -> IndexSizes:
-    """Return what the store's index files have, or Apache's default."""
+    """Return the sizes of the store's index files, or Apache's default."""
     if sizes is not None:
         return sizes
     known = (sizes_of(path, None) for path in index_files(paths))

@@ -1,7 +1,7 @@
-"""The key index against the log, and made anew from it.
+"""Compares the key index with the log.
 
-An index file's entries lie in the log's order, so the entries that a batch of records should have lie together: both
-are compared as sets of numbers. What each key of a record hashes to says twisted_mq.storage.index.index_keys.
+An index file's entries are in the log's order, so the entries that a batch of records should have are adjacent: both
+are compared as sets of numbers. twisted_mq.storage.index.index_keys defines the keys of a record.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _KEY_PROPERTIES = (PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX.encode(), PROPERTY_KEY
 
 
 def sizes_of(path: str, sizes: IndexSizes | None) -> IndexSizes | None:
-    """Slots and entries of a file: as given, or Apache's default, or those that its header and entries agree with.
+    """Return slots and entries of a file: as given, or Apache's default, or sizes that its header and entries agree with.
 
-    None where nothing fits.
+    None if no sizes fit.
     """
     length = os.path.getsize(path)
     for one in (sizes, DEFAULT_SIZES):
@@ -60,7 +60,7 @@ def sizes_of(path: str, sizes: IndexSizes | None) -> IndexSizes | None:
 
 
 def _fitting(path: str, data: mmap.mmap) -> Iterator[IndexSizes]:
-    """Sizes under which the first entry is that of the record which the header names first, and the last of the last."""
+    """Yield the sizes with which first and last entry are those of the records that the header names first and last."""
     (begin,) = unpack_begin_offset(data)
     room = len(data) - HEADER_BYTES
     slots = np.arange(1, min(_MOST_SLOTS, room // SLOT_BYTES), dtype=np.int64)
@@ -73,7 +73,7 @@ def _fitting(path: str, data: mmap.mmap) -> Iterator[IndexSizes]:
 
 
 def _slots_fit(data: mmap.mmap, sizes: IndexSizes) -> bool:
-    """Return whether nearly all slots lead to entries whose hashes fall there."""
+    """Return whether nearly all slots lead to entries whose hashes belong there."""
     table = slots_in(data, sizes).astype(np.int64)
     used = np.flatnonzero(table)
     if not len(used) or table.min() < 0 or table.max() >= sizes.entries:
@@ -92,12 +92,12 @@ def index_files(paths: StorePaths) -> list[str]:
 
 
 class BatchKeys:
-    """Hashes of the keys of records, batch by batch."""
+    """Hashes the keys of records, batch by batch."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._topic_hashes: list[int] = []
-        """Of `topic#`, by the topic's number."""
+        """The hashes of `topic#`, by the topic's number."""
 
     def of(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> tuple[Numbers, Numbers]:
         """Return (row, hash) of every key, in order; `topics` has each row's number. Rolled back messages have none."""
@@ -140,7 +140,7 @@ def _alike_keys(shapes: Shapes, topic_hashes: Numbers) -> Iterator[tuple[Numbers
 
 @attrs.define(eq=False)
 class _File:
-    """One index file: its entries from number 1 on, and which of them a record was found for."""
+    """An index file: its entries from number 1 on, and for which of them a record was found."""
 
     path: str
     view: IndexView
@@ -161,7 +161,7 @@ class _File:
         return slice(int(np.searchsorted(offsets, begin)), int(np.searchsorted(offsets, end)))
 
     def chain_faults(self) -> Iterator[Finding]:
-        """Entries and slots that do not lead from the newest entry of a slot to its oldest."""
+        """Yield entries and slots that do not lead from the newest entry of a slot to its oldest."""
         slots = self.entries["key_hash"].astype(np.int64) % self.view.sizes.slots
         order = np.argsort(slots, kind="stable")
         same = np.append(False, slots[order][1:] == slots[order][:-1])
@@ -182,7 +182,7 @@ class _File:
 
 
 class IndexCheck:
-    """Feed it every batch of the log; then ask for `findings`."""
+    """Takes every batch of the log; then `findings` returns the result."""
 
     def __init__(self, paths: StorePaths, names: Names, sizes: IndexSizes | None = None) -> None:
         self._faults: list[Finding] = []
@@ -210,7 +210,7 @@ class IndexCheck:
 
     @property
     def entries(self) -> int:
-        """Return how many entries all files have."""
+        """Return how many entries all files have together."""
         return sum(len(file.entries) for file in self._files)
 
     def add(self, batch: RecordColumns, topics: Numbers, shapes: Shapes) -> None:
@@ -239,7 +239,7 @@ class IndexCheck:
             self._missing.append(Finding(INDEX, self._files[-1].path, int(places[row]) + base, problem))
 
     def findings(self, min_physical_offset: int) -> Iterator[Finding]:
-        """Yield what is wrong between index and log; call it once, at the end."""
+        """Yield the defects between index and log; call it once, at the end."""
         yield from self._faults
         for file in self._files:
             odd = np.flatnonzero(~file.right & (file.entries["physical_offset"] >= min_physical_offset))

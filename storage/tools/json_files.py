@@ -1,4 +1,4 @@
-"""JSON that names paths."""
+"""Writes JSON that contains paths."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import json
 
 
 def json_bytes(value: object) -> bytes:
-    """Indented JSON in UTF-8. Bytes of a path that are none stay lone surrogates, escaped: json.loads gives the same path."""
+    """Return indented JSON in UTF-8. Undecodable bytes of a path are escaped as lone surrogates: json.loads restores the path."""
     return json.dumps(value, ensure_ascii=False, indent=2).encode(errors="backslashreplace") + b"\n"

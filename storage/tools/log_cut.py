@@ -1,6 +1,6 @@
-"""Cutting a log by hand: everything from an offset on goes, so that a slave can follow its master again.
+"""Cuts a log by hand at an offset and drops the rest, so that a slave can follow its master again.
 
-What is cut off is kept in the directory `damaged`; the queues follow at the next start.
+The dropped bytes are kept in the directory `damaged`; the queues follow at the next start.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from twisted_mq.storage.store_reader import StoreReader
 
 
 class NoRecordThere(StoreError):
-    """The offset to cut at is inside of a record, or outside of the log."""
+    """The offset to cut at is inside a record or outside the log."""
 
     def __init__(self, root: str, offset: int, nearest: int) -> None:
         super().__init__(root, f"no record begins at {offset}; the last one before it begins at {nearest}")
 
 
 def cut_log(root: str, offset: int, commit_log: str | None = None) -> str:
-    """Cut the log at a record's first byte; returns where the bytes are kept, "" where there were none.
+    """Cut the log at a record's first byte; return where the dropped bytes are kept, "" if there were none.
 
-    The store must have no broker. It counts as not closed afterwards: its next start looks through everything.
-    Raises StoreError where nothing was cut.
+    No broker may use the store. It counts as not closed afterwards: its next start checks everything.
+    Raises StoreError if nothing was cut.
     """
     paths = StorePaths(root, commit_log)
     if not os.path.isdir(paths.commit_log):
@@ -50,7 +50,7 @@ def cut_log(root: str, offset: int, commit_log: str | None = None) -> str:
 
 
 def _check_place(reader: StoreReader, root: str, offset: int) -> bool:
-    """Return whether a record begins at `offset`; False where the last one ends there. Raises NoRecordThere."""
+    """Return whether a record begins at `offset`; False if the last one ends there. Raises NoRecordThere."""
     before = end = reader.min_offset
     for place, record in reader.records():
         if place == offset:

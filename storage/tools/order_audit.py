@@ -1,9 +1,9 @@
-"""Whether strictly ordered queues are in order, from what lies in the stores of all groups.
+"""Checks whether strictly ordered queues are in order, from the stores of all groups.
 
 A queue is the messages of its epochs one after the other, each in the order of its queue offsets. The stores of a
 group's master and slave have the same messages; such copies count once. In that order each leader's sequences must
 count up by one. A message may come again in a later epoch (`resent`): it was stored before, but not acknowledged.
-What was deleted before the first message of a queue is not missed.
+Messages deleted before the first message of a queue are not reported as missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MEANINGS = {
 
 @attrs.frozen
 class OrderFault:
-    """What breaks the order, at the message at `physical` in `store`; of a gap that is the message behind it."""
+    """A break of the order at the message at `physical` in `store`; for a gap that is the message after it."""
 
     topic: str
     queue: int
@@ -47,7 +47,7 @@ class OrderFault:
 
 @attrs.frozen
 class OrderTerm:
-    """What one leader sent in one epoch of a queue: messages, sequences and queue offsets from the first to the last."""
+    """The messages of one leader in one epoch of a queue: their number, first and last sequence and queue offset."""
 
     topic: str
     queue: int
@@ -64,7 +64,7 @@ class OrderTerm:
 
 @attrs.frozen
 class PassedOver:
-    """The messages that a consumer group passed over without having consumed them there, as noted by the broker of `store`."""
+    """Messages that a consumer group skipped without having consumed them there, as recorded by the broker of `store`."""
 
     topic: str
     queue: int
@@ -78,7 +78,7 @@ class PassedOver:
 
 @attrs.frozen
 class OrderAudit:
-    """Terms in the order in which they are consumed; faults by queue, epoch and place; what brokers noted of groups."""
+    """The result: terms in the order of consumption; faults by queue, epoch and place; skipped messages of groups."""
 
     terms: tuple[OrderTerm, ...]
     faults: tuple[OrderFault, ...]
@@ -86,7 +86,7 @@ class OrderAudit:
 
 
 def audit_order(marks: StoredMarks) -> OrderAudit:
-    """Return the proof of order of all queues that have marks."""
+    """Check the order of all queues that have marks, and return the result."""
     terms: list[OrderTerm] = []
     faults: list[OrderFault] = []
     for queue, rows in marks.rows().items():
@@ -100,7 +100,7 @@ def audit_order(marks: StoredMarks) -> OrderAudit:
 
 
 def _passed_over(stores: Sequence[str]) -> Iterator[PassedOver]:
-    """Yield the messages passed over that the brokers of these stores noted."""
+    """Yield the skipped messages that the brokers of these stores recorded."""
     for store in stores:
         try:
             with open(os.path.join(store, "config", PASSED_OVER_FILE), "rb") as file:
@@ -119,7 +119,7 @@ def _place(fault: OrderFault) -> tuple[str | int, ...]:
 
 
 class _AuditedQueue:
-    """`rows` are its messages without copies, as they are consumed; columns beside it go by the same rows."""
+    """A queue under audit. `rows` are its messages without copies, in the order of consumption; columns have the same rows."""
 
     def __init__(self, queue: Queue, stores: Sequence[str], stored: Rows) -> None:
         self.queue = queue
@@ -135,21 +135,21 @@ class _AuditedQueue:
         self.again_in_epoch = self._is_again(self.line, self.rows["epoch"])
 
     def _is_again(self, *groups: Numbers) -> Mask:
-        """Return whether an earlier row has the same sequence in the same groups."""
+        """Return which rows have a sequence that an earlier row of the same groups has."""
         order = np.lexsort((self.rows["offset"], self.rows["epoch"], self.rows["sequence"], *groups))
         again = np.empty(len(order), np.bool_)
         again[order] = ~_changes(*(column[order] for column in (self.rows["sequence"], *groups)))
         return again
 
     def _highest_before(self, name: str, *groups: Numbers) -> Numbers:
-        """Return the highest of the earlier rows in the same groups, -1 without one."""
+        """Return for each row the highest value of the earlier rows in the same groups, -1 without one."""
         order = np.lexsort((self.rows["offset"], self.rows["epoch"], *groups))
         highest = np.empty(len(order), np.int64)
         highest[order] = _highest_before(self.rows[name][order], *(column[order] for column in groups))
         return highest
 
     def faults(self) -> Iterator[OrderFault]:
-        """In no order."""
+        """Yield the faults of the queue, in no order."""
         rows, sequence = self.rows, self.rows["sequence"]
         behind = (sequence < self._highest_before("sequence", self.line)) & ~self.again
         behind |= (sequence < self._highest_before("sequence", self.line, rows["epoch"])) & ~self.again_in_epoch
@@ -160,7 +160,10 @@ class _AuditedQueue:
         yield from self._gaps()
 
     def _is_stale(self) -> Mask:
-        """Of an earlier epoch than one before in its store, or of an earlier leader than one before in the queue."""
+        """Return the rows of an epoch or leader older than that of an earlier row.
+
+        Epochs are compared in the order of a store, leaders in the order of the queue.
+        """
         rows = self.rows
         led = rows["leader"] != PLAIN
         older = rows["leader"] < self._highest_before("leader", led.astype(np.int64))
@@ -171,7 +174,7 @@ class _AuditedQueue:
         return stale
 
     def _gaps(self) -> Iterator[OrderFault]:
-        """Of leaders the sequences that no row has; the first leader may begin anywhere. Of plain producers offsets."""
+        """Yield gaps: for leaders missing sequences, for plain producers missing offsets. The first leader may begin anywhere."""
         rows, plain = self.rows, self.line < 0
         firsts = np.flatnonzero(~self.again & ~plain)
         firsts = firsts[np.lexsort((rows["sequence"][firsts], self.line[firsts]))]
@@ -184,7 +187,7 @@ class _AuditedQueue:
         yield from self._missing(rows[follows], rows["offset"][follows - 1])
 
     def _missing(self, rows: Rows, before: Numbers) -> Iterator[OrderFault]:
-        """Yield what is between the sequence before each row and its own."""
+        """Yield the sequences missing between the one before each row and its own."""
         for row in np.flatnonzero(rows["sequence"] > before + 1).tolist():
             yield self._fault(GAP, rows[row], int(before[row]) + 1, int(rows["sequence"][row]) - 1)
 
@@ -197,7 +200,7 @@ class _AuditedQueue:
         return OrderFault(*self.queue, kind, int(row["epoch"]), _leader(row), first, last, *place)
 
     def terms(self) -> Iterator[OrderTerm]:
-        """Yield as they are consumed."""
+        """Yield the terms in the order of consumption."""
         rows = self.rows
         order = np.lexsort((rows["offset"], rows["leader"], rows["epoch"]))
         cuts = np.flatnonzero(_changes(rows["epoch"][order], rows["leader"][order]))[1:]
@@ -226,21 +229,21 @@ def _leader(row: np.void) -> int | None:
 
 
 def _changes(*columns: Numbers) -> Mask:
-    """Return the rows at which any of the columns has another value than in the row before; the first is one."""
+    """Return the rows at which any column has another value than in the row before; the first row is included."""
     changes = np.ones(len(columns[0]), np.bool_)
     changes[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return changes
 
 
 def _as_first(rows: Rows, begins: Mask) -> Mask:
-    """Return the rows that are marked as the first one of theirs."""
+    """Return the rows marked as the first of their kind."""
     first = rows[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
     same: Mask = np.logical_and.reduce([rows[name] == first[name] for name in ("leader", "base", "sequence")])
     return same
 
 
 def _highest_before(values: Numbers, *groups: Numbers) -> Numbers:
-    """Return the highest value of the earlier rows of the same group, -1 in each group's first; rows are sorted by groups."""
+    """Return the highest earlier value of each row's group, -1 in a group's first row; rows are sorted by groups."""
     begins = _changes(*groups)
     kinds, ranks = np.unique(values, return_inverse=True)
     highest = np.maximum.accumulate(np.cumsum(begins) * len(kinds) + ranks)

@@ -1,4 +1,4 @@
-"""The marks of strictly ordered messages, read from the stores of all groups: a table of numbers a queue."""
+"""Reads the marks of strictly ordered messages from the stores of all groups: a table of numbers for each queue."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Advance = Callable[[int], None]
 Rows = npt.NDArray[np.void]
 
 PLAIN = -1
-"""The leader of messages that a plain producer sent; their sequence is the queue offset."""
+"""The leader of messages from a plain producer; their sequence is the queue offset."""
 ROW = np.dtype([(name, np.int64) for name in ("epoch", "offset", "store", "physical", "leader", "base", "sequence")])
-"""`offset` is the queue offset, `store` counts the stores as they were given."""
+"""`offset` is the queue offset; `store` is the index of the store among the given ones."""
 
 _SIGN = f"{PROPERTY_ORDERED}\x01".encode()
 
@@ -32,7 +32,7 @@ Queue = tuple[str, int]
 
 @attrs.frozen
 class Unmarked:
-    """A message without a mark of its queue, behind one that has it in the same store."""
+    """A message without a mark in a queue whose earlier messages in the same store have one."""
 
     topic: str
     queue: int
@@ -43,20 +43,20 @@ class Unmarked:
 
 @attrs.define
 class StoredMarks:
-    """Of several stores: `rows` a queue as ROWs in the order of the logs, and what is no mark."""
+    """The marks of several stores: `rows` has one ROW per message of a queue, in the order of the logs. Others are `unmarked`."""
 
     stores: Sequence[str]
     unmarked: list[Unmarked] = attrs.field(factory=list)
     problems: list[Finding] = attrs.field(factory=list)
-    """Stretches of logs that could not be read."""
+    """Parts of logs that could not be read."""
     _numbers: dict[Queue, array[int]] = attrs.field(factory=dict)
 
     def rows(self) -> dict[Queue, Rows]:
-        """Of each queue that has marks, sorted by name and number."""
+        """Return the rows of each queue that has marks, sorted by name and number."""
         return {queue: np.frombuffer(numbers, ROW) for queue, numbers in sorted(self._numbers.items())}
 
     def read(self, store: int, files: LogFiles, advance: Advance) -> None:
-        """All of one store's log."""
+        """Read the whole log of one store."""
         names, seen = Names(), set[Queue]()
         for part in walk_log(files, check_bodies=False):
             if isinstance(part, Gap):
@@ -84,7 +84,7 @@ class StoredMarks:
 
 
 def _mark(properties: bytes, queue_id: int) -> OrderMark | None:
-    """None without one, and for one that has no sense or names another queue."""
+    """Return the mark; None without one, or if it is invalid or names another queue."""
     if _SIGN not in properties:
         return None
     try:

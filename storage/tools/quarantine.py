@@ -1,7 +1,7 @@
-"""Where repair and rebuild keep what they take away: <root>/damaged/<name>/ with a manifest.json.
+"""Keeps the data that repair and rebuild remove: <root>/damaged/<name>/ with a manifest.json.
 
-The manifest names each piece: the file it was in, its physical offset and length, the SHA-256 of its bytes, the file of
-this folder that has them, and why it was taken. It is on disk before the store is changed.
+The manifest lists each piece: its original file, its physical offset and length, the SHA-256 of its bytes, the file of
+this folder that contains it, and the reason. It is on disk before the store is changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 @attrs.define
 class Quarantine:
-    """One folder; `name` tells one repair from another, for example the time. Raises StoreUnwritable."""
+    """A quarantine folder; `name` distinguishes repairs, for example by the time. Raises StoreUnwritable."""
 
     paths: StorePaths
     name: str
@@ -34,18 +34,18 @@ class Quarantine:
 
     @property
     def directory(self) -> str:
-        """The folder."""
+        """The path of the folder."""
         return os.path.join(self.paths.damaged, self.name)
 
     def open(self) -> None:
-        """Make the folder; it must be new."""
+        """Create the folder; it must not exist."""
         try:
             os.makedirs(self.directory)
         except OSError as error:
             raise StoreUnwritable(self.directory, error) from error
 
     def keep_bytes(self, path: str, position: int, length: int, *, offset: int, reason: str) -> str:
-        """Copy a stretch of a file, runs of zeros as holes; returns the copy's path."""
+        """Copy a part of a file, with holes for runs of zeros; return the copy's path."""
         saved_as = f"{os.path.basename(path)}.{offset}-{offset + length}"
         copy_path = os.path.join(self.directory, saved_as)
         digest = hashlib.sha256()
@@ -73,7 +73,7 @@ class Quarantine:
         return copy_path
 
     def keep_path(self, path: str, reason: str) -> None:
-        """Move a file or directory of the store here."""
+        """Move a file or directory of the store into the folder."""
         saved_as = os.path.basename(path)
         os.rename(path, os.path.join(self.directory, saved_as))
         self.pieces.append({"file": os.path.relpath(path, self.paths.root), "savedAs": saved_as, "reason": reason})
@@ -94,7 +94,7 @@ class Quarantine:
 
 
 def _chunks(source: BinaryIO, length: int) -> Iterator[bytes]:
-    """Yield at most `length` bytes from where the file stands."""
+    """Yield at most `length` bytes from the file's current position on."""
     while length > 0:
         chunk = source.read(min(_CHUNK, length))
         if not chunk:

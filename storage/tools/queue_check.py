@@ -1,7 +1,7 @@
-"""The log against the consume queues, in one pass over the log (the rules of twisted_mq.storage.check, for stores of any size).
+"""Compares the log with the consume queues, in one pass (the rules of twisted_mq.storage.check, for stores of any size).
 
-Each batch of records is compared with the entries that should lead to it. What fits is ticked off; what does not is
-remembered. So memory holds a byte for every queue entry and a few numbers for every record that did not fit.
+Each batch of records is compared with the entries that should lead to it. Matches are ticked off; records without a match
+are remembered. So memory holds a byte for every queue entry and a few numbers for every record without a match.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from twisted_mq.storage.tools.findings import QUEUE, Finding, runs
 from twisted_mq.storage.tools.queue_entries import QueueEntries
 
 LIGHT_QUEUES = "%LMQ%"
-"""Entries of such queues lead to records of other topics (Apache: MixAll.LMQ_PREFIX)."""
+"""The prefix of queues whose entries lead to records of other topics (Apache: MixAll.LMQ_PREFIX)."""
 
 
 @attrs.define
 class Strays:
-    """Records that the entry of their queue offset does not lead to: columns of offset, physical offset, size, tags.
+    """Records without a matching entry at their queue offset: columns of offset, physical offset, size, tags.
 
     Those of batch queues have two more, see batch_queues.
     """
@@ -39,7 +39,7 @@ class Strays:
         self.parts.append(rows)
 
     def latest(self) -> Numbers:
-        """Return a row a queue offset, in their order: of a topic made anew the later record counts."""
+        """Return one row for each queue offset, in order; if a topic was created again, the later record counts."""
         rows = np.concatenate(self.parts)
         rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
         last = np.append(rows[1:, 0] != rows[:-1, 0], True)
@@ -49,10 +49,10 @@ class Strays:
 
 @attrs.define
 class QueueCheck:
-    """Feed it every batch of the log; then ask for `findings`.
+    """Takes every batch of the log; then `findings` returns the result.
 
-    `known_topics` None: topics.json cannot be read. A record of a topic that is not in it and has no queue was deleted
-    with its topic. In a store in use, records behind all entries wait for their dispatch.
+    `known_topics` is None if topics.json cannot be read. A record whose topic is not in it and has no queue was deleted with
+    its topic. In a store in use, records after the last entries wait for their dispatch.
     """
 
     queues: dict[tuple[str, int], QueueEntries | BatchQueueEntries]
@@ -72,7 +72,7 @@ class QueueCheck:
         *,
         in_use: bool,
     ) -> QueueCheck:
-        """For these queues, light ones left out; `topics` is what topics.json says, None where it cannot be read."""
+        """Make a check of these queues, without light ones; `topics` are those of topics.json, None if it cannot be read."""
         entries: dict[tuple[str, int], QueueEntries | BatchQueueEntries] = {}
         for queue in queues:
             if isinstance(queue, BatchQueueFiles):
@@ -82,7 +82,7 @@ class QueueCheck:
         return cls(entries, topics, in_use)
 
     def add(self, batch: RecordColumns, shapes: Shapes) -> Numbers:
-        """Compare a batch; returns the numbers of its topics in `names`."""
+        """Compare a batch; return the numbers of its topics in `names`."""
         topics = self._names.numbers_of(batch)
         codes = entry_codes(batch, topics, self._names, self._tags, shapes)
         physical, sizes = batch.physical_offsets, batch.sizes
@@ -97,7 +97,7 @@ class QueueCheck:
 
     @property
     def names(self) -> Names:
-        """The topics met so far."""
+        """The topics found so far."""
         return self._names
 
     def _compare(self, key: tuple[str, int], records: Numbers) -> None:
@@ -109,7 +109,7 @@ class QueueCheck:
             self._strays.setdefault(key, Strays()).add(records[~fits])
 
     def findings(self, min_physical_offset: int) -> Iterator[Finding]:
-        """Yield what is wrong between log and queues; call it once, at the end. `min_physical_offset`: the log's first byte."""
+        """Yield the defects between log and queues; call it once, at the end. `min_physical_offset` is the log's beginning."""
         strays = {key: found.latest() for key, found in self._strays.items()}
         if self.in_use:
             strays = {key: self._still_stray(key, rows) for key, rows in strays.items()}
@@ -120,7 +120,7 @@ class QueueCheck:
             yield from self._without_queue(key, rows, reached)
 
     def _still_stray(self, key: tuple[str, int], rows: Numbers) -> Numbers:
-        """Those that a second look does not find dispatched."""
+        """Return the rows that are still without an entry after a second read of the queue."""
         queue = self.queues.get(key)
         if queue is None:
             return rows
@@ -175,7 +175,7 @@ class QueueCheck:
 def wrong_kinds(
     queues: Iterable[QueueFiles | BatchQueueFiles], topics: Mapping[str, TopicConfig] | None
 ) -> Iterator[Finding]:
-    """Queues of another kind than topics.json gives their topic."""
+    """Yield the queues of another kind than topics.json gives their topic."""
     for queue in queues:
         config = (topics or {}).get(queue.topic)
         if config is not None and config.has_batch_queues is not isinstance(queue, BatchQueueFiles):

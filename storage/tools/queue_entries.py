@@ -1,4 +1,4 @@
-"""The entries of one consume queue as numpy rows, read from its files and changed nowhere."""
+"""Reads the entries of a consume queue from its files as numpy rows, without changes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from twisted_mq.storage.queues.queue_files import QueueFiles
 
 
 class QueueEntries:
-    """The entries [min_offset, max_offset) that were there when this was made; `refresh` looks again.
+    """The entries [min_offset, max_offset) at the time of creation; `refresh` reads again.
 
-    `seen` says of each whether a record was found that it leads to.
+    `seen` tells for each entry whether its record was found.
     """
 
     def __init__(self, files: QueueFiles) -> None:
@@ -22,7 +22,7 @@ class QueueEntries:
         self.seen = np.zeros(self.max_offset - self.min_offset, np.bool_)
 
     def refresh(self) -> None:
-        """Let `at` see the entries that were written since; `seen` and `unseen` stay with those of the first look."""
+        """Let `at` see the entries written since; `seen` and `unseen` still cover those of the first read."""
         self.files = QueueFiles(self.topic, self.queue_id, self.directory)
         self.max_offset = max(self.max_offset, self.files.max_offset)
 
@@ -31,9 +31,9 @@ class QueueEntries:
         return self.files.rows(offsets)
 
     def fits(self, records: Numbers) -> Mask:
-        """Return which records (queue offset, physical offset, size, tags code) the entries of their offsets lead to.
+        """Return which records (queue offset, physical offset, size, tags code) match the entry at their queue offset.
 
-        The tags of an entry with an extension stand there.
+        If an entry has an extension, its tags code is there and is not compared.
         """
         entries = self.at(records[:, 0])
         same: Mask = (entries["physical_offset"] == records[:, 1]) & (entries["size"] == records[:, 2])
@@ -42,19 +42,19 @@ class QueueEntries:
         return same
 
     def mark(self, offsets: Numbers) -> None:
-        """Say that records were found which the entries at these queue offsets lead to."""
+        """Note that the records of the entries at these queue offsets were found."""
         places = offsets - self.min_offset
         self.seen[places[places < len(self.seen)]] = True
 
     def unseen(self, min_physical_offset: int) -> tuple[Numbers, Entries]:
-        """Return (queue offsets, entries) of those no record was found for: no fillers, none before the log's beginning."""
+        """Return (queue offsets, entries) without a found record; fillers and entries before the log's beginning are left out."""
         offsets = np.flatnonzero(~self.seen) + self.min_offset
         entries = self.at(offsets)
         odd = (entries["size"] != FILLER_SIZE) & (entries["physical_offset"] >= min_physical_offset)
         return offsets[odd], entries[odd]
 
     def first_physical_offset(self, min_physical_offset: int) -> int | None:
-        """Return where the first record lies that the queue leads to and the log may still have; None where none is."""
+        """Return the place of the first record that the queue leads to and the log may still have; None without one."""
         for begin in range(self.min_offset, self.max_offset, 4096):
             entries = self.at(np.arange(begin, min(begin + 4096, self.max_offset)))
             kept = (entries["size"] != FILLER_SIZE) & (entries["physical_offset"] >= min_physical_offset)

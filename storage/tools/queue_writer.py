@@ -1,9 +1,9 @@
-"""Writing one consume queue anew from the records of the log, in their order.
+"""Writes a consume queue again from the records of the log, in their order.
 
-Queue offsets go up by one. A run of records that begins lower means that the topic was deleted and made anew: the older
-entries go, as in Apache's dispatch. A single record that falls out of the order while the next one goes on with it has a
-damaged queue offset, and gets no entry: it must not take the others' places. Offsets without a record become fillers
-before the first one and bridges behind it, as in ConsumeQueue.append_at.
+Queue offsets go up by one. A run of records that begins lower means that the topic was deleted and created again: the older
+entries are dropped, as in Apache's dispatch. If a single record is out of order and the next one continues the old order,
+its queue offset is damaged, and it gets no entry, so that it does not replace others. Offsets without a record become
+fillers before the first one and bridges after it, as in ConsumeQueue.append_at.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from twisted_mq.storage.queues.queue_files import QueueFiles
 from twisted_mq.storage.tools.findings import runs
 
 LARGEST_HOLE = 50_000_000
-"""So many queue offsets at most are bridged: 1 GB of entries."""
+"""The most queue offsets that are bridged: 1 GB of entries."""
 _BUFFERED_ROWS = 16384
 
 
 @attrs.define
 class QueueWriter:
-    """Feed it rows of (queue offset, physical offset, size, tags code); `directory` None: only count.
+    """Takes rows of (queue offset, physical offset, size, tags code). With `directory` None it only counts.
 
     Raises OSError. `left_out` has the rows that got no entry.
     """
@@ -47,12 +47,12 @@ class QueueWriter:
 
     @property
     def entries(self) -> int:
-        """Return how many were written."""
+        """Return how many entries were written."""
         return self.end - self.begin
 
     @property
     def entries_a_file(self) -> int:
-        """Entries of one file."""
+        """The number of entries in one file."""
         return self.file_size // ENTRY_BYTES
 
     def add(self, records: Numbers) -> None:
@@ -76,7 +76,7 @@ class QueueWriter:
         self._append(rows)
 
     def _settle(self, next_offset: int) -> None:
-        """Decide about a single record that fell back, now that its follower is known."""
+        """Decide about a single record with a lower offset, now that the next record is known."""
         rows, self._doubtful = self._doubtful, None
         if rows is None:
             return
@@ -155,7 +155,7 @@ class QueueWriter:
                 os.unlink(os.path.join(self.directory, name))
 
     def finish(self) -> None:
-        """Write what is left and put all on disk. A last record that fell back to 0 began its topic anew."""
+        """Write the rest and put everything on disk. If the last record fell back to 0, its topic was created again."""
         if self._doubtful is not None:
             self._settle(1 if self._doubtful[0, 0] == 0 else -1)
         self._write_out()

@@ -1,9 +1,9 @@
-"""Writing all consume queues and the key index anew from the log, which is the truth.
+"""Writes all consume queues and the key index again from the log, which is authoritative.
 
-What is new is made beside the old and takes its place when all of it is on disk; the old goes to the quarantine
-folder. Where that is interrupted, the next start of a broker walks through the whole log. Queues of deleted topics are
+New files are made beside the old ones and replace them when all are on disk; the old ones go to the quarantine
+folder. If that is interrupted, the next start of a broker walks through the whole log. Queues of deleted topics are
 not revived: a topic counts as deleted if topics.json does not name it and it has no queue. Light queues (%LMQ%), whose
-records are of other topics, stay as they are.
+records are of other topics, are not changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BESIDE = "rebuilding"
 
 @attrs.define
 class RebuildReport:
-    """What was, or would be, written."""
+    """The result of a rebuild, or the result that it would have."""
 
     queues: int = 0
     entries: int = 0
@@ -50,13 +50,13 @@ class RebuildReport:
     index_entries: int = 0
     records_of_deleted_topics: int = 0
     left_out: list[tuple[str, int, int, int]] = attrs.field(factory=list)
-    """topic, queue id, queue offset, physical offset of records whose queue offset cannot be right."""
+    """topic, queue id, queue offset, physical offset of records whose queue offset is wrong."""
     gaps: int = 0
     kept_in: str = ""
 
 
 class QueueRebuild:
-    """One pass over the log. `made` None: nothing is written, else the queues' directories are made there."""
+    """Reads the log once. The queues' directories are made in `made`; with None nothing is written."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class QueueRebuild:
         self._on_disk = {topic for topic, _ in files.paths.queue_directories()} | self._batched
 
     def run(self, advance: Advance = lambda amount: None) -> RebuildReport:
-        """Raises OSError where writing fails."""
+        """Run the pass and return the report. Raises OSError if writing fails."""
         for part in walk_log(self._files):
             if isinstance(part, Gap):
                 self.report.gaps += 1
@@ -116,7 +116,7 @@ class QueueRebuild:
         return QueueWriter(made.queue(topic, queue_id) if made else None, self._file_size)
 
     def _is_batched(self, topic: str) -> bool:
-        """Return whether the topic has batch queues; the directories say it where topics.json does not."""
+        """Return whether the topic has batch queues; if topics.json does not tell, the directories do."""
         config = (self._topics or {}).get(topic)
         return topic in self._batched if config is None else config.has_batch_queues
 
@@ -139,12 +139,12 @@ class QueueRebuild:
 
 
 def usual_queue_file_size(paths: StorePaths) -> int:
-    """Return how long most queue files of the store are; Apache's 6,000,000 bytes where there are none."""
+    """Return the length of most queue files of the store; Apache's 6,000,000 bytes without any."""
     return _usual((paths.queue(*key) for key in paths.queue_directories()), ENTRY_BYTES)
 
 
 def usual_batch_queue_file_size(paths: StorePaths) -> int:
-    """Return the same for batch queues; Apache's 13,800,000 bytes where there are none."""
+    """Return the same for batch queues; Apache's 13,800,000 bytes without any."""
     return _usual((paths.batch_queue(*key) for key in paths.batch_queue_directories()), BATCH_ENTRY_BYTES)
 
 
@@ -164,7 +164,7 @@ def rebuild(
     index_sizes: IndexSizes | None = None,
     advance: Advance = lambda amount: None,
 ) -> RebuildReport:
-    """Say what would be written, or with `apply` write it. `name` is that of the quarantine folder.
+    """Report what would be written, or with `apply` write it. `name` is that of the quarantine folder.
 
     Raises NoStore, StoreInUse, StoreUnwritable, StoreFull, OSError.
     """
@@ -189,9 +189,9 @@ def replace_derived(
     index_sizes: IndexSizes | None = None,
     advance: Advance = lambda amount: None,
 ) -> RebuildReport:
-    """Make queues and index anew and put the old ones into the quarantine; the store's lock is held.
+    """Build queues and index again and put the old ones into the quarantine; the caller holds the store's lock.
 
-    There is an index afterwards where there was one before. `unfinished` begins with the first change.
+    The index is built only if there was one before. `unfinished` begins with the first change.
     """
     paths = files.paths
     made = StorePaths(os.path.join(paths.root, _BESIDE))
@@ -219,7 +219,7 @@ def replace_derived(
 
 
 def _swap(made: str, path: str, quarantine: Quarantine) -> None:
-    """Put a new directory in the place of the old one, which is kept."""
+    """Put a new directory in the place of the old one, which is kept in the quarantine."""
     if os.path.isdir(path):
         quarantine.keep_path(path, "replaced by what was made anew from the log")
     os.rename(made, path)

@@ -1,9 +1,9 @@
-"""Repairing a store: the plan, and carrying it out.
+"""Repairs a store: makes the plan and carries it out.
 
-In this order, so that a repair that was killed can be started again: the damaged bytes are copied into the quarantine
-folder and named in its manifest; each log file is changed in a copy, which takes its place when it is on disk; queues
-are made anew from the log; consumer offsets behind the end of their queue are set to it. No intact record is lost or
-changed but in its place.
+The steps have an order that allows to start a killed repair again. The damaged bytes are copied into the quarantine
+folder and listed in its manifest. Each log file is changed in a copy, which replaces it when it is on disk. Queues
+are built again from the log. Consumer offsets past the end of their queue are set to it. No intact record is lost or
+changed except in its place.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from twisted_mq.storage.tools.repair_plan import FilePlan, LogPlan, Step, plan_l
 from twisted_mq.storage.tools.verify import VerifyReport, queue_ends, verify
 
 FILL_TOPIC = b"RMQ_SYS_REPAIRED"
-"""The topic of the records that cover damaged bytes; cut where the space is shorter."""
+"""The topic of the records that cover damaged bytes; shortened if the space is too small."""
 _NO_HOST = bytes(8)
 _COPY_CHUNK = 1 << 20
 _BESIDE = "repairing"
-"""A directory among the log's files, which Apache's broker passes over."""
+"""A directory among the log's files, which Apache's broker ignores."""
 Advance = Callable[[int], None]
 
 
 @attrs.define
 class RepairPlan:
-    """What is wrong and what would be, or was, done."""
+    """The defects of a store and the changes that would be, or were, made."""
 
     found: VerifyReport
     log: LogPlan
@@ -71,7 +71,7 @@ def plan_repair(
     exclusive: bool = False,
     advance: Advance = lambda amount: None,
 ) -> RepairPlan:
-    """Look at everything, write nothing. The log is read twice. Raises NoStore."""
+    """Check everything and write nothing. The log is read twice. Raises NoStore."""
     files = LogFiles(root, commit_log, file_size)
     found = verify(
         root, commit_log, file_size=files.file_size, index_sizes=index_sizes, exclusive=exclusive, advance=advance
@@ -144,7 +144,7 @@ def describe(plan: RepairPlan) -> dict[str, Json]:
 
 
 def _keep(plan: LogPlan, quarantine: Quarantine) -> dict[int, tuple[int, str]]:
-    """Copy all damaged stretches; returns physical offset to (length, path of the copy)."""
+    """Copy all damaged parts; return physical offset to (length, path of the copy)."""
     copies = {}
     for file in plan.files:
         for offset, length, reason in file.damaged:
@@ -155,7 +155,10 @@ def _keep(plan: LogPlan, quarantine: Quarantine) -> dict[int, tuple[int, str]]:
 
 
 def _change_log(plan: LogPlan, files: LogFiles, copies: Mapping[int, tuple[int, str]]) -> None:
-    """Raises StoreUnwritable, where there is no room for a copy of a file for example; then the log is as it was."""
+    """Change the log's files. Raises StoreUnwritable, for example without room for a copy of a file.
+
+    Then the file concerned is unchanged.
+    """
     beside = os.path.join(files.directory, _BESIDE)
     try:
         shutil.rmtree(beside, ignore_errors=True)
@@ -174,7 +177,7 @@ def _change_log(plan: LogPlan, files: LogFiles, copies: Mapping[int, tuple[int, 
 
 
 def _copy(path: str, copy: BinaryIO) -> None:
-    """Write a file's bytes, where there is one, with holes for runs of zeros."""
+    """Write a file's bytes, if it exists, with holes for runs of zeros."""
     if not os.path.exists(path):
         return
     with open(path, "rb") as file:
@@ -216,7 +219,7 @@ def _copied(copies: Mapping[int, tuple[int, str]], step: Step) -> bytes:
 
 
 def _fill(descriptor: int, step: Step, position: int) -> None:
-    """A rolled back message of zeros: recoveries walk over it, no queue and no index has it."""
+    """Write a rolled back message of zeros: recoveries walk over it, and no queue and no index leads to it."""
     topic = FILL_TOPIC[: step.length - SMALLEST_RECORD]
     body = bytes(step.length - SMALLEST_RECORD - len(topic))
     record = encode_record(
@@ -236,7 +239,7 @@ def _fill(descriptor: int, step: Step, position: int) -> None:
 
 
 def _cut_offsets(files: LogFiles, plan: RepairPlan, quarantine: Quarantine) -> None:
-    """Set offsets behind their queue to its end, as a broker tells such a consumer to."""
+    """Set offsets past the end of their queue to the end, as a broker tells such a consumer to."""
     ends = queue_ends(files)
     excessive = list(excessive_offsets(files.paths, ends))
     if not excessive:

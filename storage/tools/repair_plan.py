@@ -1,4 +1,4 @@
-"""What a repair of the log would do, found out without writing.
+"""Plans the repair of a log, without writing.
 
 A broker's recovery cuts the log at the first byte that is no record. So every gap between intact records is closed:
 
@@ -26,13 +26,13 @@ from twisted_mq.storage.files.files_at_rest import FileAtRest
 from twisted_mq.storage.files.mapped_log import MappedLog
 
 LARGEST_FILL = 4 << 20
-"""Apache's recovery takes memory for a whole record."""
+"""The longest fill: Apache's recovery takes memory for a whole record."""
 Advance = Callable[[int], None]
 
 
 @attrs.frozen
 class Step:
-    """One change; `kind` as above. A move takes `length` bytes from `source`; a fill has the time `timestamp`, ms."""
+    """A change; `kind` as above. A move takes `length` bytes from `source`; a fill has the time `timestamp`, ms."""
 
     kind: str
     offset: int
@@ -43,7 +43,7 @@ class Step:
 
 @attrs.define
 class FilePlan:
-    """What happens to one log file. `damaged` are the stretches of it to keep, as (physical offset, length, reason)."""
+    """The changes of a log file. `damaged` are its parts to keep, as (physical offset, length, reason)."""
 
     path: str
     first_offset: int
@@ -55,7 +55,7 @@ class FilePlan:
 
 @attrs.define
 class LogPlan:
-    """What happens to the log; `files` only those that change."""
+    """The changes of the log; `files` has only those that change."""
 
     files: list[FilePlan] = attrs.field(factory=list)
     intact_records: int = 0
@@ -66,7 +66,7 @@ class LogPlan:
 
 @attrs.define
 class _Walked:
-    """Gaps of the log, and the store time of the record before each."""
+    """The gaps of the log, and the store time of the record before each."""
 
     gaps: list[Gap] = attrs.field(factory=list)
     timestamps: list[int] = attrs.field(factory=list)
@@ -75,7 +75,7 @@ class _Walked:
 
 
 def plan_log(files: LogFiles, advance: Advance = lambda amount: None) -> LogPlan:
-    """Walk the log and say what to do about each gap."""
+    """Walk the log and plan a change for each gap."""
     walked = _walk(files, advance)
     plan = LogPlan(intact_records=walked.records, end_offset=max(walked.end_offset, files.min_offset))
     by_file: dict[int, list[tuple[int, int, str, int]]] = {}
@@ -129,7 +129,7 @@ Stretch = tuple[int, int, str, int]
 
 
 def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[()]) -> tuple[FilePlan, list[Stretch]]:
-    """Return a file's plan with its moves, and the stretches that stay to be closed."""
+    """Return a file's plan with its moves, and the gaps that are left to be closed."""
     plan = FilePlan(file.path, file.first_offset, file.size, files.file_size)
     if not file.size:
         return plan, list(gaps)
@@ -154,7 +154,7 @@ def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[(
 def _displaced(
     log: MappedLog, sources: list[tuple[int, int]], gaps: list[tuple[int, int]]
 ) -> list[tuple[int, int, int]]:
-    """Return (own position, size, present position) of records in `sources` whose own place lies in a gap; none overlap."""
+    """Return (own position, size, present position) of records in `sources` whose own place is in a gap; none overlap."""
     found: list[tuple[int, int, int]] = []
     for start, end in sources:
         behind = start
@@ -178,7 +178,7 @@ def _apart(moves: list[tuple[int, int, int]]) -> Iterator[tuple[int, int, int]]:
 
 
 def _whole_record(log: MappedLog, position: int) -> RecordHead | None:
-    """Return the head of a record with right lengths and body, whatever place it says; None where none is."""
+    """Return the head of a record with right lengths and body, whatever place it names; None without one."""
     try:
         head = read_head(log.data, position)
         spans = read_spans(log.data, position, head)
@@ -191,7 +191,7 @@ def _whole_record(log: MappedLog, position: int) -> RecordHead | None:
 
 
 def _without(gap: Stretch, moves: list[Step]) -> Iterator[Stretch]:
-    """Yield what the moves leave of a gap."""
+    """Yield the parts of a gap that the moves leave."""
     start, end, reason, timestamp = gap
     first = bisect.bisect_left(moves, start, key=lambda move: move.offset)
     for move in moves[first:]:
@@ -205,7 +205,7 @@ def _without(gap: Stretch, moves: list[Step]) -> Iterator[Stretch]:
 
 
 def _close(plan: FilePlan, gaps: list[Stretch], end_offset: int) -> None:
-    """Fill, end, or empty what no record lies in."""
+    """Close the gaps: fill them, end the file, or zero the rest."""
     file_end = plan.first_offset + plan.size
     for start, end, _, timestamp in gaps:
         if start >= end_offset:
@@ -218,7 +218,7 @@ def _close(plan: FilePlan, gaps: list[Stretch], end_offset: int) -> None:
 
 
 def _fills(start: int, end: int, timestamp: int) -> Iterator[Step]:
-    """Yield records that cover [start, end); between two intact records of one log never fewer bytes lie than one needs."""
+    """Yield records that cover [start, end); the bytes between two intact records of a log always suffice for one."""
     while start < end:
         length = min(end - start, LARGEST_FILL)
         if 0 < end - start - length < SMALLEST_RECORD:

@@ -1,4 +1,4 @@
-"""Tables that Apache's broker keeps in RocksDB, as the tables of a store in files. Whoever opens RocksDB hands on what is in it.
+"""Converts tables that Apache's broker keeps in RocksDB into the tables of a store in files. The caller reads RocksDB.
 
 v1  config/topics, config/subscriptionGroups, config/consumerOffsets: a database each, JSON under each name
 v2  config/rdb: one database, keys as protocol/layouts/config_keys.py has them
@@ -26,7 +26,7 @@ Items = Iterable[tuple[bytes, bytes]]
 
 @attrs.define
 class RocksTables:
-    """What a broker knew. `offsets` is "topic@group" to queue id to offset."""
+    """The tables of a broker. `offsets` maps "topic@group" to queue id to offset."""
 
     topics: dict[str, TopicConfig] = attrs.field(factory=dict)
     groups: dict[str, SubscriptionGroupConfig] = attrs.field(factory=dict)
@@ -46,7 +46,7 @@ class RocksTables:
 
 
 def tables_of_v1(topics: Items, groups: Items, forbidden: Items, offsets: Items) -> RocksTables:
-    """Of the three databases of v1. Raises BodyError, ValueError for what is no such JSON."""
+    """Return the tables from the three databases of v1. Raises BodyError, ValueError for values that are no such JSON."""
     return RocksTables(
         topics={key.decode(): decode_body(TopicConfig, value) for key, value in topics},
         groups={key.decode(): decode_body(SubscriptionGroupConfig, value) for key, value in groups},
@@ -56,7 +56,7 @@ def tables_of_v1(topics: Items, groups: Items, forbidden: Items, offsets: Items)
 
 
 def tables_of_v2(items: Items) -> RocksTables:
-    """Of the one database of v2. Raises ConfigKeyError, BodyError."""
+    """Return the tables from the one database of v2. Raises ConfigKeyError, BodyError."""
     found = RocksTables()
     for key, value in items:
         known = data_key(key)
@@ -75,14 +75,14 @@ def tables_of_v2(items: Items) -> RocksTables:
 
 
 def _offsets(value: bytes) -> dict[int, int]:
-    """Of {"offsetTable":{0:5,1:7}}."""
+    """Return the offsets in {"offsetTable":{0:5,1:7}}."""
     wrapper = loads(value)
     table = wrapper.get("offsetTable") if isinstance(wrapper, dict) else None
     return {int(queue): offset for queue, offset in _numbers(table).items()}
 
 
 def _numbers(value: object) -> dict[str, int]:
-    """Raises ValueError."""
+    """Return the value as a map of names to numbers. Raises ValueError if it is no such map."""
     if not isinstance(value, dict) or not all(type(number) is int for number in value.values()):
         raise ValueError(f"{value!r} is no table of numbers")
     return {str(key): number for key, number in value.items()}

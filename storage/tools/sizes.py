@@ -1,7 +1,7 @@
-"""What takes the space of a store: bytes a topic, and which topics keep which log file from being deleted.
+"""Measures the space of a store: the bytes of each topic, and the topics that keep log files from being deleted.
 
-A log file goes as a whole, and only the oldest one can. A topic pins a file if it has live messages there: such that
-one of its queues leads to. `what_if_dropped` says which files dropping topics would free.
+A log file is deleted as a whole, and only the oldest one can be. A topic pins a file if it has live messages there:
+messages that one of its queues leads to. `what_if_dropped` tells which files dropping topics would free.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Advance = Callable[[int], None]
 
 @attrs.define
 class TopicSize:
-    """One topic. Times are store times in ms; `queue_bytes` is the length of its queue files, holes included."""
+    """The sizes of a topic. Times are store times in ms; `queue_bytes` is the length of its queue files, holes included."""
 
     topic: str
     messages: int = 0
@@ -39,7 +39,7 @@ class TopicSize:
 
 @attrs.define
 class FileSize:
-    """One log file; `live` is topic to bytes of its live messages here, `unread` the "topic@group" not yet through."""
+    """The contents of a log file: `live` maps topic to bytes of live messages, `unread` has the "topic@group" still behind it."""
 
     path: str
     first_offset: int
@@ -51,20 +51,20 @@ class FileSize:
 
     @property
     def pinned_by(self) -> list[str]:
-        """Topics with live messages here, the largest first."""
+        """The topics with live messages here, the largest first."""
         return sorted(self.live, key=lambda topic: (-self.live[topic], topic))
 
 
 @attrs.define
 class StoreSizes:
-    """All of a store."""
+    """The sizes of a whole store."""
 
     file_size: int
     topics: dict[str, TopicSize]
     files: list[FileSize]
 
     def what_if_dropped(self, topics: Collection[str]) -> DropReport:
-        """Return what dropping these topics would free."""
+        """Return which files and bytes dropping these topics would free."""
         chosen = [self.topics[topic] for topic in topics if topic in self.topics]
         alone = [file for file in self.files[:-1] if file.live and set(file.live) <= set(topics)]
         free = []
@@ -85,7 +85,10 @@ class StoreSizes:
 
 @attrs.frozen
 class DropReport:
-    """`only_theirs` are files that no other topic pins; `deletable` those of them, and unpinned ones, at the log's beginning."""
+    """The effect of dropping topics: `only_theirs` are files that no other topic pins.
+
+    `deletable` are those of them, and unpinned ones, at the log's beginning.
+    """
 
     topics: list[str]
     messages: int

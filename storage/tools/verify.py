@@ -1,7 +1,7 @@
-"""Verifying a store: every record of the log by itself, then the log against queues, index and consumer offsets.
+"""Verifies a store: each record of the log, then the log against queues, index and consumer offsets.
 
-Reads only, files mapped one at a time, so that a store larger than memory is no problem. A broker may be working on it:
-what it appends while this runs is looked at as far as it is complete.
+It only reads, with one file mapped at a time, so a store may be larger than memory. A broker may be using the store:
+messages that it appends meanwhile are checked as far as they are complete.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from twisted_mq.storage.tools.index_tools import IndexCheck
 from twisted_mq.storage.tools.queue_check import QueueCheck, wrong_kinds
 
 Advance = Callable[[int], None]
-"""Told how many bytes of the log were passed since it was last called."""
+"""Called with the number of the log's bytes walked over since the last call."""
 
 
 @attrs.define
 class VerifyReport:
-    """What a store holds and what is wrong with it; `findings` empty for a sound one."""
+    """The contents and defects of a store; `findings` is empty for a sound one."""
 
     directory: str
     closed: bool
@@ -51,7 +51,7 @@ class VerifyReport:
 
     @property
     def sound(self) -> bool:
-        """Return whether nothing is wrong."""
+        """Return whether the store has no defect."""
         return not self.findings
 
 
@@ -64,7 +64,7 @@ def verify(
     exclusive: bool = False,
     advance: Advance = lambda amount: None,
 ) -> VerifyReport:
-    """Look at everything. `file_size` of the log where its files do not tell; `exclusive`: the caller has the lock.
+    """Verify the whole store. `file_size` is the log's, if its files do not tell; with `exclusive` the caller has the lock.
 
     Raises NoStore.
     """
@@ -118,14 +118,14 @@ def _walk(files: LogFiles, check: QueueCheck, index: IndexCheck, report: VerifyR
 
 
 def queue_ends(files: LogFiles) -> dict[tuple[str, int], int]:
-    """Return the offset behind the last entry of every queue."""
+    """Return the offset after the last entry of every queue."""
     reader = StoreReader(files.paths.root, files.directory)
     ends = {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.queues()}
     return ends | {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.batch_queues()}
 
 
 def gap_finding(gap: Gap) -> Finding:
-    """Return a gap in words."""
+    """Return a finding that describes a gap."""
     return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are no record: {gap.reason}")
 
 
@@ -138,7 +138,7 @@ def _odd(batch: RecordColumns, rows: list[int]) -> Iterator[Finding]:
 
 
 def file_findings(files: LogFiles) -> Iterator[Finding]:
-    """Log files of a wrong length."""
+    """Yield the log files of a wrong length."""
     for file in files.files:
         if file.size != files.file_size:
             problem = f"is {file.size} bytes long, not {files.file_size}"
@@ -146,7 +146,7 @@ def file_findings(files: LogFiles) -> Iterator[Finding]:
 
 
 def queue_file_findings(queues: Sequence[QueueFiles | BatchQueueFiles]) -> Iterator[Finding]:
-    """Queue files of a wrong length, and missing ones."""
+    """Yield the queue files of a wrong length, and missing ones."""
     for queue in queues:
         for one in queue.problems():
             yield Finding(QUEUE, one.path, one.offset, one.problem)
