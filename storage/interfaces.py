@@ -299,7 +299,7 @@ class IMessageStore(Interface):
         """Return the first readable queue offset; 0 for an unknown queue."""
 
     def max_offset_in_queue(topic: str, queue_id: int) -> int:
-        """Return the offset behind the last visible message; 0 for an unknown queue."""
+        """Return the offset after the last visible message; 0 for an unknown queue."""
 
     def offset_by_time(topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
         """Return the queue offset of the message stored at that time (Apache: getOffsetInQueueByTime)."""

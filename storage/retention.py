@@ -237,14 +237,14 @@ class Retention:
         ]
 
     def unused_topics(self, retained: Collection[str]) -> set[str]:
-        """Topics with queues that are not among `retained`; system topics and light queues stay."""
+        """Return the topics with queues that are not among `retained`, without system topics and light queues."""
         return {
             topic
             for topic in self._queues.topics()
             if topic not in retained and not is_system_topic(topic) and not is_lmq(topic)
         }
 
-    # What could not be removed
+    # Files that could not be removed
 
     def could_not_remove(self, paths: Sequence[str], now_ms: int) -> None:
         """Remember paths, oldest first, to try again later."""

@@ -57,7 +57,7 @@ def _one_by_one(log: LogBytes, position: int, end: int, most: int = sys.maxsize)
 def _places_to_begin(log: LogBytes, position: int, end: int, count: int) -> Positions:
     """Return `position` and about `count` marks of records after it; nothing is searched twice."""
     step = (end - position) // count
-    find, shift = log.data.find, MAGIC_POSITION  # not log.marks, which copies what it looks through
+    find, shift = log.data.find, MAGIC_POSITION  # not log.marks, which copies the bytes it searches
     magics = [find(MAGIC_PREFIX, cut + shift, cut + step + shift) for cut in range(position + step, end - step, step)]
     return np.array([position, *(magic - shift for magic in magics if magic >= 0)], np.int64)
 

@@ -128,5 +128,5 @@ def _read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             return file.read()
-    except (FileNotFoundError, NotADirectoryError):  # the store's start tells of the second
+    except (FileNotFoundError, NotADirectoryError):  # the store's start reports the second
         return None

@@ -126,7 +126,7 @@ class MappedFile:
     def _mapped(self, descriptor: int) -> memoryview:
         try:
             return memoryview(mmap.mmap(descriptor, self.size))
-        except OSError as error:  # it names no file, and without one it would count as the disk's
+        except OSError as error:  # it names no file, so it would count as a failure of the disk
             raise OSError(error.errno, error.strerror, self.path) from error
 
     def _is_mapped(self) -> None:

@@ -8,7 +8,7 @@
     <root>/consumequeue_ext/<topic>/<queue>/0..0      extension units, see queue_extension
     <root>/index/20261120231855001                   key index
     <root>/config/topics.json, *.json.bak            tables
-    <root>/damaged/                                  what a recovery cut off the log (ours, Apache keeps nothing)
+    <root>/damaged/                                  bytes that a recovery cut off the log (not in Apache)
     <root>/checkpoint  abort  lock                   abort exists while a broker runs
 """
 

@@ -104,7 +104,7 @@ class CommitLog:
 
     def _activate(self, file: MappedFile) -> None:
         file.read_at_random(self._at_random)
-        view = file.view  # nothing has changed where it cannot be mapped
+        view = file.view  # nothing has changed if it cannot be mapped
         self.base = file.first_offset
         self.view = view
         self._readable = file.readable

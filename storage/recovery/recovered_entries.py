@@ -123,7 +123,7 @@ class RecoveredEntries:
                 queue.files.directory, record.queue_offset, f"no entry for the record at {record.physical_offset}"
             )
             return
-        if missing < 0 < record.queue_offset:  # a topic that was made anew begins at 0
+        if missing < 0 < record.queue_offset:  # a topic that was created again begins at 0
             if not self._put_right(record):
                 what = f"no entry for the record at {record.physical_offset}, another record is there"
                 self._report.add(queue.files.directory, record.queue_offset, what)

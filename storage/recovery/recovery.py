@@ -77,7 +77,7 @@ class Recovery:
         self._put_on_disk(start)
         return self.report
 
-    # What is there
+    # Existing files
 
     def _load_queues(self) -> None:
         for queue in self._queues.on_disk():
@@ -124,7 +124,7 @@ class Recovery:
         self._queues.remove(self._queues.topics())
         self._queues.delete_rest()
 
-    # Where to begin
+    # The start of the walk
 
     def _scan_start(self) -> int:
         """Return the offset of a record before which everything is sound."""

@@ -105,7 +105,7 @@ class Copier:
             try:
                 os.link(path, target)
             except FileNotFoundError:
-                return  # it was too old to keep
+                return  # it had expired
             except OSError:
                 self.links = False
             else:

@@ -114,7 +114,7 @@ class BatchQueueEntries:
         return None
 
     def reached(self) -> int:
-        """Return the physical offset behind the last record that an entry leads to; 0 without one."""
+        """Return the physical offset after the last record that an entry leads to; 0 without one."""
         if not len(self._bases):
             return 0
         (last,) = self._rows(np.array([len(self._bases) - 1]))

@@ -20,7 +20,7 @@ PIECE_BYTES = 1 << 20
 
 @attrs.frozen
 class Side:
-    """One side of a comparison: begin and end of the part that both have, and its messages that the other does not have."""
+    """A side of a comparison: begin and end of the part that both have, and its messages that the other does not have."""
 
     root: str
     min_offset: int

@@ -128,7 +128,7 @@ class _AuditedQueue:
         another_place = _changes(self.stored["epoch"], self.stored["offset"])
         self.forked = self.stored[~another_place & ~_as_first(self.stored, another_place)]
         self.rows = self.stored[another_place]
-        # sequences of plain producers begin anew in each epoch: each epoch is a line of its own, below all leaders
+        # sequences of plain producers begin again in each epoch: each epoch is a line of its own, below all leaders
         plain = self.rows["leader"] == PLAIN
         self.line: Numbers = np.where(plain, -1 - self.rows["epoch"], self.rows["leader"])
         self.again = self._is_again(self.line)

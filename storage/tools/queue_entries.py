@@ -63,7 +63,7 @@ class QueueEntries:
         return None
 
     def reached(self) -> int:
-        """Return the physical offset behind the last record that an entry leads to; 0 without one."""
+        """Return the physical offset after the last record that an entry leads to; 0 without one."""
         if self.max_offset == self.min_offset:
             return 0
         (last,) = self.at(np.array([self.max_offset - 1]))

@@ -4,8 +4,8 @@ A broker's recovery cuts the log at the first byte that is no record. So every g
 
     move    an intact record that lies at another place than its own, because bytes before it were inserted or lost
     fill    a rolled back message, which no queue and no index leads to, over damaged bytes between records
-    blank   the record that ends a file, over damaged bytes up to the file's end, where other files follow
-    zero    nothing behind the last intact record of the log
+    blank   the record that ends a file, over damaged bytes up to the file's end, if other files follow
+    zero    zeros after the last intact record of the log
     resize  a file that is longer or shorter than the others
 
 All offsets are physical.

@@ -39,7 +39,7 @@ class TopicSize:
 
 @attrs.define
 class FileSize:
-    """The contents of a log file: `live` maps topic to bytes of live messages, `unread` has the "topic@group" still behind it."""
+    """A log file: `live` maps topic to bytes of live messages here, `unread` has the "topic@group" that still reads it."""
 
     path: str
     first_offset: int
