@@ -218,7 +218,7 @@ def _says(entry: tuple[int, int, int], record: DispatchFields) -> bool:
 
 
 def _unqueued(expected: dict[Place, DispatchFields], begins: dict[QueueKey, int]) -> Iterator[Inconsistency]:
-    """Yield the records without an entry, except those of topics that were deleted, even if they were created again."""
+    """Yield each record without an entry, except records of deleted topics, even if the topics were created again."""
     for (topic, queue_id, offset), record in expected.items():
         begin = begins.get((topic, queue_id))
         if begin is not None and record.physical_offset >= begin:

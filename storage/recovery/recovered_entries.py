@@ -100,7 +100,7 @@ class RecoveredEntries:
         return EntryRun(queue, queue.max_offset, queue.max_offset)
 
     def _simple_queue(self, row: Row) -> ConsumeQueue | None:
-        """Return the queue of a record; None if its entry needs more than a row contains."""
+        """Return the queue of a record; None if it does not exist or its entries need more than a row contains."""
         queue = self._queues.get(from_utf8(row[0]), row[QUEUE_ID])
         return None if queue is None or queue.batched or queue.is_schedule else queue
 
