@@ -18,8 +18,20 @@ def test_what_changes_something_is_a_form_and_for_operators():
         "/topic/change",
         "/topic/delete",
         "/topic/send",
+        "/groups/create",
+        "/group/configure",
+        "/group/delete",
         "/group/reset",
         "/dead-letters/resend",
+        "/dead-letters/stop",
+        "/broker/setting",
+        "/broker/writing",
+        "/message/consume",
+        "/access/user/create",
+        "/access/user/change",
+        "/access/user/delete",
+        "/access/grant",
+        "/access/revoke",
     }
     assert {route.path for route in ROUTES if route.method == "POST"} == changing
     assert {route.needs for route in ROUTES if route.method == "POST"} == {Role.OPERATOR}

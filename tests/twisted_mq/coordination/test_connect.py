@@ -45,7 +45,9 @@ def test_other_addresses_are_zookeepers():
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    with pytest.raises(extras.MissingExtra, match=r'needs kazoo: pip install "rocketmq-twisted\[ordered\]"'):
+    with pytest.raises(
+        extras.MissingExtra, match=r'needs javaproperties, kazoo: pip install "rocketmq-twisted\[ordered\]"'
+    ):
         coordinator_for(CoordinatorSettings(parse_address("zk1:2181")), reactor)
 
 
