@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("interop.peers.grpc.scenarios")
+pytest.register_assert_rewrite("interop.peers.grpc_peers.scenarios")
 
 from interop.peers.clients import Clients, CppPeer, JavaPeer, OurPeer, unique
 from interop.peers.requirements import require_cpp_client, require_java

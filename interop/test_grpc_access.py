@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from interop.peers.grpc.clients import CLIENTS
-from interop.peers.grpc.proxies import GrpcServers, apache_proxy
-from interop.peers.grpc.scenarios import Stage, normal, transaction
+from interop.peers.grpc_peers.clients import CLIENTS
+from interop.peers.grpc_peers.proxies import GrpcServers, apache_proxy
+from interop.peers.grpc_peers.scenarios import Stage, normal, transaction
 from interop.peers.requirements import require_java
 from interop.peers.servers import running
 from interop.test_access import ROOT, SETTINGS

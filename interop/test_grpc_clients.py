@@ -11,9 +11,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from interop.peers.grpc.clients import CLIENTS
-from interop.peers.grpc.proxies import PLACES, servers_at
-from interop.peers.grpc.scenarios import SCENARIOS, Stage
+from interop.peers.grpc_peers.clients import CLIENTS
+from interop.peers.grpc_peers.proxies import PLACES, servers_at
+from interop.peers.grpc_peers.scenarios import SCENARIOS, Stage
 from interop.peers.line_peer import LinePeer
 from interop.peers.servers import running
 from twisted_mq.blocking import Admin

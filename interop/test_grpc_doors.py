@@ -13,9 +13,9 @@ import attrs
 import pytest
 
 from interop.peers.clients import Clients, JavaPeer, Producer, TransactionProducer
-from interop.peers.grpc.clients import CLIENTS
-from interop.peers.grpc.proxies import GrpcServers, servers_at
-from interop.peers.grpc.scenarios import Stage
+from interop.peers.grpc_peers.clients import CLIENTS
+from interop.peers.grpc_peers.proxies import GrpcServers, servers_at
+from interop.peers.grpc_peers.scenarios import Stage
 from interop.peers.line_peer import Record
 from interop.peers.process import wait_until
 from interop.peers.servers import running

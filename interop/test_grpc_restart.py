@@ -12,9 +12,9 @@ import attrs
 import pytest
 
 from interop.peers.clients import Producer, PushConsumer, bodies
-from interop.peers.grpc.clients import CLIENTS
-from interop.peers.grpc.proxies import GrpcServers, servers_at
-from interop.peers.grpc.scenarios import Stage
+from interop.peers.grpc_peers.clients import CLIENTS
+from interop.peers.grpc_peers.proxies import GrpcServers, servers_at
+from interop.peers.grpc_peers.scenarios import Stage
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import running

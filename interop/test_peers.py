@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interop.peers import requirements, setup, toolchain
-from interop.peers.grpc.clients import CLIENTS
+from interop.peers.grpc_peers.clients import CLIENTS
 from interop.peers.line_peer import LinePeer
 from interop.peers.process import PeerFailed, Process, free_port
 

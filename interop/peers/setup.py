@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from interop.peers import toolchain
-from interop.peers.grpc.clients import CLIENTS, TOOLS
+from interop.peers.grpc_peers.clients import CLIENTS, TOOLS
 from interop.peers.requirements import BROWSER, in_ci, missing_browser
 
 JDK_PACKAGES = ("openjdk-17-jdk-headless", "default-jdk-headless")

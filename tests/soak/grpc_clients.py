@@ -20,9 +20,9 @@ from pathlib import Path
 import attrs
 
 from interop.peers.clients import Producer, PushConsumer, bodies
-from interop.peers.grpc.clients import CLIENTS
-from interop.peers.grpc.proxies import GrpcServers, our_proxy
-from interop.peers.grpc.scenarios import SimpleConsumer, Stage
+from interop.peers.grpc_peers.clients import CLIENTS
+from interop.peers.grpc_peers.proxies import GrpcServers, our_proxy
+from interop.peers.grpc_peers.scenarios import SimpleConsumer, Stage
 from interop.peers.line_peer import PeerError
 from interop.peers.process import Process, wait_until
 from interop.peers.servers import running

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from interop.peers.clients import Producer, PushConsumer, TransactionProducer, bodies, unique
-from interop.peers.grpc.clients import Client
+from interop.peers.grpc_peers.clients import Client
 from interop.peers.line_peer import LinePeer, PeerError, Record
 from interop.peers.process import wait_until
 from twisted_mq.blocking import Admin
