@@ -120,7 +120,9 @@ def _body(code: RequestCode, topic: str, group: str) -> bytes:
         return encode_body(make(topic, group))
     if declared is None:
         return b""
-    return encode_body(declared()) if attrs.has(declared) else b"x" if not isinstance(declared, type) else b"[]"
+    if not isinstance(declared, type):
+        return b"x"
+    return encode_body(declared()) if attrs.has(declared) else b"[]"
 
 
 class Peer:
