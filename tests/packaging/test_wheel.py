@@ -113,6 +113,7 @@ def test_wheel_brings_its_licence_and_says_what_it_is(wheel):
         "lake",
         "connect",
         "proxy",
+        "migrate",
         "pcap",
         "all",
         "dev",
