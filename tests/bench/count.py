@@ -32,8 +32,8 @@ Figures = dict[str, float]
 TEXT = """\
 # Instructions of the broker's hot paths
 
-Counted without sockets by valgrind's cachegrind, so that the machine's speed and other load do not matter. `make count` counts
-anew and shows the difference to this table, which is written by
+These are counts of valgrind's cachegrind, without sockets, so that the machine's speed and other load do not matter.
+`make count` counts again and shows the difference to this table, which is written by
 
 <!-- not run: takes minutes -->
 ```shell
@@ -42,15 +42,15 @@ python -m tests.bench.count --write {file}
 
 {python}, {valgrind}, {machine}.
 Two rounds in a row differed by at most {spread:.2f} %. Runs of the same code at other times differed by up to 0.4 %, and edits
-elsewhere have moved a path by up to 0.7 %: a difference below 1 % says nothing.
+elsewhere have moved a path by up to 0.7 %. A difference below 1 % means nothing.
 
-Bodies have 128 bytes, ragged ones 64 to 192. A request is a batch, a pull, a pop or an index step as a whole, in the other rows
-one message. The store is one in files that flushes asynchronously. It indexes nothing but in the row of the index, which comes on
-top of each message stored. Garbage is not collected. The paths are in `tests/bench/count_paths.py`,
+Bodies have 128 bytes, ragged ones 64 to 192. A request is a whole batch, pull, pop or index step, in the other rows
+one message. The store is in files and flushes asynchronously. It writes no index, except in the row of the index, whose cost
+comes on top of each stored message. Garbage is not collected. The paths are in `tests/bench/count_paths.py`,
 `encrypted_paths.py` and `grpc_paths.py`.
 
-What statistics cost is the difference to the row without them, in which nothing that counts is called: those that are always
-there, and with figures shown (`metricsExporterType`) those of times and sizes too.
+The cost of statistics is the difference to the row "nothing counted". The broker always keeps some statistics; with metrics
+(`metricsExporterType`, the row "figures shown") it also counts times and sizes.
 
 | path | a request | a message |
 |---|---:|---:|
