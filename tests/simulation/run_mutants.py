@@ -17,6 +17,8 @@ from tests.simulation.simulate import ORDERED_EACH
 
 MOST_SEEDS = 200
 ROOT = Path(__file__).parents[2]
+# One line of context is enough: a docstring that is rewritten nearby takes no fault away.
+APPLY = ["git", "apply", "-C1"]
 PATCHES = Path(__file__).parent / "mutants"
 COPIED = ("protocol", "storage", "spark", "twisted_mq", "tests")
 
@@ -29,7 +31,7 @@ def find(patch: Path) -> tuple[str, str]:
     with tempfile.TemporaryDirectory(prefix="mq-mutant-") as folder:
         for name in COPIED:
             shutil.copytree(ROOT / name, Path(folder, name), symlinks=True)
-        subprocess.run(["git", "apply", str(patch)], cwd=folder, check=True)
+        subprocess.run([*APPLY, patch], cwd=folder, check=True)
         step = ORDERED_EACH if patch.name.startswith("ordered-") else 1
         seeds = range(step, (MOST_SEEDS + 1) * step, step)
         while seeds:
