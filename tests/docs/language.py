@@ -51,6 +51,7 @@ MENDED = (
     "storage/tables",
     "storage/timer",
     "storage/tools",
+    "twisted_mq/broker/processors",
     "twisted_mq/client",
     "twisted_mq/routing",
     "twisted_mq/admin",

@@ -1,5 +1,5 @@
-"""Requests about parts of 5.3.3 that do not exist here, answered as its broker with default settings: 354, 355, 905, 908 and
-200056.
+"""Answers requests about parts of 5.3.3 that this broker does not have, as Apache's broker with default settings: 354,
+355, 905, 908 and 200056.
 
 Apache: AdminBrokerProcessor. There is no RocksDB, and no slave acts as a master.
 """
@@ -24,7 +24,7 @@ NO_ROCKSDB = "rocksdbCQWriteEnable is false, checkRocksdbCqWriteProgressCommand 
 
 
 class AdminAbsentPartsProcessor:
-    """Nothing that it answers changes anything."""
+    """Answers these requests without changing anything."""
 
     log = Logger()
 
@@ -38,25 +38,27 @@ class AdminAbsentPartsProcessor:
         }
 
     def check_queues(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Queues lie in one place, whatever is asked. Apache's broker says that it checks, and writes these words to its log."""
+        """Report success: queues are kept in one place only. Apache's broker answers that it checks, and writes the
+        result to its log.
+        """
         return command.answer(body=encode_body(CheckRocksdbCqWriteResult(NO_ROCKSDB, CHECK_ERROR)))
 
     def export_settings(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Topics, groups and offsets are JSON files already."""
+        """Report success: topics, groups and offsets are JSON files already."""
         decode_header(ExportRocksDBConfigToJsonRequestHeader, command)
         return command.answer(remark="export done.")
 
     def pops_to_files(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Check points of pops are in the revive log, and nowhere else."""
+        """Report success: check points of pops are in the revive log only."""
         return command.answer()
 
     def min_broker_id(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Who of the group is there this broker asks the name servers itself."""
+        """Report success: this broker asks the name servers itself which members of the group are there."""
         decode_header(NotifyMinBrokerIdChangeRequestHeader, command)
         return command.answer()
 
     def flush_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How far a master has flushed a slave learns from its link alone."""
+        """Report success: a slave learns only from its replication link how far its master has flushed."""
         header = decode_header(ResetMasterFlushOffsetHeader, command)
         self.log.info(
             "masterFlushOffset has no effect: offset={offset} peer={peer}",

@@ -1,4 +1,4 @@
-"""Cleaning on demand: codes 306, 316, 329 (Apache: AdminBrokerProcessor)."""
+"""Cleans on demand: codes 306, 316, 329 (Apache: AdminBrokerProcessor)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.turns import Turns, then
 
 
 class AdminCleaningProcessor:
-    """Deletes what nobody needs or can read any more."""
+    """Deletes queues and files that are not needed, or cannot be read, any more."""
 
     log = Logger()
 
@@ -43,7 +43,7 @@ class AdminCleaningProcessor:
         return then(self._turns.run("files", files_deleted(self._store)), lambda _: command.answer())
 
     def delete_expired_log(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Have expired log files deleted now, whatever the hour is."""
+        """Delete expired log files now, at whatever hour."""
         self.log.info("expired log files are to be deleted: peer={peer}", peer=channel.address)
         self._store.delete_expired_log()
         return command.answer()

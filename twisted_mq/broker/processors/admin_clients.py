@@ -1,6 +1,6 @@
-"""Connected clients, as operators see and ask them: codes 203, 204, 223, 307, 309, 328.
+"""Shows connected clients to operators and asks them questions: codes 203, 204, 223, 307, 309, 328.
 
-Apache: the parts of AdminBrokerProcessor on connections and on requests that are handed on to consumers.
+Apache: the parts of AdminBrokerProcessor about connections and about requests that are passed on to consumers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 
 
 class AdminClientsProcessor:
-    """Lists clients, and hands questions on to consumers."""
+    """Lists clients, and passes questions on to consumers."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class AdminClientsProcessor:
         }
 
     def consumer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A group's consumers, how they consume, and what they subscribed to; the remark says where they disagree."""
+        """Return a group's consumers, how they consume, and their subscriptions; the remark says where they disagree."""
         group = decode_header(GetConsumerConnectionListRequestHeader, command).consumer_group
         info = self._consumers.groups.get(group)
         if info is None:
@@ -86,7 +86,7 @@ class AdminClientsProcessor:
         return command.answer(ResponseCode.SUCCESS, remark, body=encode_body(body))
 
     def producer_connections(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A group's producers."""
+        """Return a group's producers."""
         group = decode_header(GetProducerConnectionListRequestHeader, command).producer_group
         clients = self._producers.groups.get(group)
         if clients is None:
@@ -94,7 +94,7 @@ class AdminClientsProcessor:
         return command.answer(body=encode_body(ProducerConnection(connection_set=connections(clients.values()))))
 
     def all_producers(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """All producers by group, with the time of their last heartbeat."""
+        """Return all producers by group, with the time of their last heartbeat."""
         table = {
             group: [producer_info(client) for client in clients.values()]
             for group, clients in self._producers.groups.items()
@@ -102,7 +102,7 @@ class AdminClientsProcessor:
         return command.answer(body=encode_body(ProducerTableInfo(data=table)))
 
     def consumer_status(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How far the consumers of a group are, asked of them."""
+        """Ask the consumers of a group for their offsets."""
         header = decode_header(GetConsumerStatusRequestHeader, command)
         return defer.ensureDeferred(self._consumer_status(command, header))
 
@@ -113,12 +113,12 @@ class AdminClientsProcessor:
         return command.answer(body=encode_body(GetConsumerStatusBody(consumer_table=table)))
 
     def running_info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """What a consumer says of itself."""
+        """Ask a consumer for its running info."""
         header = decode_header(GetConsumerRunningInfoRequestHeader, command)
         return defer.ensureDeferred(call_consumer(self._consumers, command, header.consumer_group, header.client_id))
 
     def consume_directly(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Have a consumer consume one stored message now; its answer says how that went."""
+        """Have a consumer consume one stored message now; the answer says how that went."""
         header = decode_header(ConsumeMessageDirectlyResultRequestHeader, command)
         ready_client(self._consumers, header.consumer_group, header.client_id)
         try:
@@ -145,7 +145,7 @@ class AdminClientsProcessor:
 
 
 def connections(clients: Iterable[ClientChannelInfo]) -> list[Connection]:
-    """Clients as the answers list them."""
+    """Return clients as the answers list them."""
     return [
         Connection(
             client_id=client.client_id,
@@ -158,7 +158,7 @@ def connections(clients: Iterable[ClientChannelInfo]) -> list[Connection]:
 
 
 def producer_info(client: ClientChannelInfo) -> ProducerInfo:
-    """One producer of the table of all."""
+    """Return a producer as the table of all producers lists it."""
     return ProducerInfo(
         client_id=client.client_id,
         remote_ip=f"/{client.channel.address}",

@@ -1,4 +1,6 @@
-"""Reads of cold data: their thresholds, and reads of the log at random; codes 2001 to 2004 (Apache: AdminBrokerProcessor)."""
+"""Limits reads of cold data by thresholds, and sets how the kernel reads the log: codes 2001 to 2004 (Apache:
+AdminBrokerProcessor).
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,16 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 
 READ_AHEAD_MODE = "READ_AHEAD_MODE"
-"""The field that says how (Apache: FIleReadaheadMode)."""
+"""The field with the mode (Apache: FIleReadaheadMode)."""
 AHEAD, AT_RANDOM = 0, 1
 """MADV_NORMAL, MADV_RANDOM."""
 
 
 class AdminColdDataProcessor:
-    """Thresholds are set, dropped and shown."""
+    """Sets, removes and shows the thresholds of cold reads, and sets the kernel's read mode."""
 
     def __init__(self, reads: ColdReads, options: BrokerOptions, configure: Callable[[], None]) -> None:
-        """`configure` has the store take over the options."""
+        """Create the processor. `configure` makes the store use the changed options."""
         self._reads = reads
         self._options = options
         self._configure = configure
@@ -38,7 +40,9 @@ class AdminColdDataProcessor:
         }
 
     def update(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Set what groups may read in a period, as lines of group=bytes, all or none. Apache's passes bad ones over."""
+        """Set how many bytes groups may read in a period, as lines of group=bytes, all or none. Apache's broker skips bad
+        lines.
+        """
         try:
             entries = [(entry.key, int(entry.value)) for entry in parse_request(command.body)]
         except (ConfigError, ValueError) as error:
@@ -50,16 +54,16 @@ class AdminColdDataProcessor:
         return command.answer()
 
     def remove(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Have a group read as all others may; one without a threshold of its own stays so."""
+        """Remove a group's own threshold, so that the common one applies. A group without one stays as it is."""
         self._reads.thresholds.pop(command.body.decode(errors="replace"), None)
         return command.answer()
 
     def info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The thresholds, and what was read since the period began."""
+        """Return the thresholds, and what was read since the period began."""
         return command.answer(body=dumps(self._reads.figures()))
 
     def read_mode(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Have the kernel read the log ahead, or only what is looked at, until the broker stops."""
+        """Have the kernel read the log ahead, or only the pages that are accessed, until the broker stops."""
         if not command.ext_fields:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "set commitlog readahead mode param error")
         mode = parse_int(command.ext_fields.get(READ_AHEAD_MODE))

@@ -57,14 +57,14 @@ class AdminConfigProcessor:
         }
 
     def config(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The settings in effect, as lines of key=value; the header carries the version, which counts changes."""
+        """Return the settings in effect, as lines of key=value; the header carries the version, which counts changes."""
         fields = encode_header(GetBrokerConfigResponseHeader(version=encode_body(self._version).decode()))
         return command.answer(
             ext_fields=fields, body=settings_text(self._options, self._ip, self._port, self._ha.address).encode()
         )
 
     def update_config(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Change the options that the body names, all or none. Unlike Apache's, a key that cannot be changed is refused."""
+        """Change the options that the body names, all or none. Unlike Apache's broker, refuse a key that cannot be changed."""
         try:
             entries = parse_request(command.body)
             changes = parse_updates(type(self._options), entries)
@@ -92,6 +92,6 @@ class AdminConfigProcessor:
             return
         self._groups.auto_create = options.auto_create_subscription_group
         self._configure_store()
-        if "broker_permission" in changes:  # clients learn of it from the name servers
+        if "broker_permission" in changes:  # clients learn of the change from the name servers
             self._topics.changed_as_a_whole()
         self._version = self._version.next_version(self._now_ms(), self._version.state_version)

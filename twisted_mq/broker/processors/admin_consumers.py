@@ -1,4 +1,6 @@
-"""How far consumer groups are: codes 208, 303, 317, 343, 345. Apache: the parts of AdminBrokerProcessor on consume stats."""
+"""Reports how far consumer groups are: codes 208, 303, 317, 343, 345. Apache: the parts of AdminBrokerProcessor on
+consume stats.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
 GROUPS_OF_SLICE = 16
-"""The topics of each are looked for among all offsets."""
+"""Groups of one slice of work. The topics of each are looked for among all offsets."""
 
 
 class AdminConsumersProcessor:
@@ -75,7 +77,7 @@ class AdminConsumersProcessor:
         }
 
     def consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A group's offsets and lag on a topic, on several (parted by semicolons), or on all that it consumes."""
+        """Return a group's offsets and lag on a topic, on several (separated by semicolons), or on all that it consumes."""
         header = decode_header(GetConsumeStatsRequestHeader, command)
         return self._long.answer(command.code, command, self._stats_on(header))
 
@@ -91,7 +93,7 @@ class AdminConsumersProcessor:
         return ConsumeStats(offset_table=table, consume_tps=tps)
 
     def _topics_asked_for(self, header: GetConsumeStatsRequestHeader) -> Iterable[str]:
-        """The topics asked for; what a connected group does not subscribe to is left out, unless a list names it."""
+        """Yield the topics asked for, without those that a connected group does not subscribe to unless a list names them."""
         named = [topic for topic in (header.topic_list or "").split(";") if topic.strip()]
         if named:
             return dict.fromkeys(named)
@@ -101,7 +103,7 @@ class AdminConsumersProcessor:
         return [topic for topic in topics if self._consumes(group, topic)]
 
     def _consumes(self, group: str, topic: str) -> bool:
-        """Whether a group may consume a topic now: it subscribed to it, or nobody of it is connected."""
+        """Return True if a group may consume a topic now: it subscribed to it, or none of its consumers is connected."""
         info = self._consumers.groups.get(group)
         return info is None or not info.subscriptions or topic in info.subscriptions
 
@@ -121,7 +123,7 @@ class AdminConsumersProcessor:
         )
 
     def all_consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Offsets and lag of all groups; with isOrder only on ordered topics."""
+        """Return offsets and lag of all groups; with isOrder only on ordered topics."""
         ordered_only = decode_header(GetConsumeStatsInBrokerHeader, command).is_order
         return self._long.answer(command.code, command, self._all_stats(ordered_only))
 
@@ -151,7 +153,7 @@ class AdminConsumersProcessor:
         return found
 
     def consume_time_span(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """From when to when each queue's messages are, and the time of the one that the group consumed last."""
+        """Return the times of each queue's first and last messages, and of the one that the group consumed last."""
         header = decode_header(QueryConsumeTimeSpanRequestHeader, command)
         config = self._topics.get(header.topic)
         if config is None:
@@ -182,13 +184,13 @@ class AdminConsumersProcessor:
         )
 
     def topics_of_group(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The topics that a group has an offset on."""
+        """Return the topics on which a group has an offset."""
         group = decode_header(QueryTopicsByConsumerRequestHeader, command).group
         body = TopicList(topic_list=self._offsets.topics_of(group), broker_addr=self._address)
         return command.answer(body=encode_body(body))
 
     def subscription_of_group(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """What a group subscribed to on a topic; nothing where it is not connected."""
+        """Return a group's subscription to a topic; empty if the group is not connected."""
         header = decode_header(QuerySubscriptionByConsumerRequestHeader, command)
         subscription = self._consumers.subscription(header.group, header.topic or "")
         body = QuerySubscriptionResponseBody(subscription_data=subscription, group=header.group, topic=header.topic)

@@ -1,4 +1,6 @@
-"""Many topics or groups at once, and who may read what: codes 18, 225, 353 (Apache: AdminBrokerProcessor)."""
+"""Changes many topics or groups at once, and says which groups may read which topics: codes 18, 225, 353 (Apache:
+AdminBrokerProcessor).
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class AdminListsProcessor:
         }
 
     def update_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Create or alter topics, all or none. Unlike Apache's, one that is as it should be does not stop the others."""
+        """Create or alter topics, all or none. Unlike Apache's broker, go on after a topic that needs no change."""
         return self._bodies.read(
             CreateTopicListRequestBody, command, lambda body: self._update_topics(command, body.topic_config_list)
         )
@@ -74,7 +76,9 @@ class AdminListsProcessor:
         return self._registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
 
     def _with_attributes(self, config: TopicConfig) -> TopicConfig:
-        """The configuration with what the topic's attributes become; those given are signed names, as for one topic."""
+        """Return the configuration with the topic's changed attributes. Given attributes are signed names (+name, -name),
+        as for one topic.
+        """
         known = self._topics.get(config.topic_name)
         check_message_type(config.attributes, self._options)
         return attrs.evolve(config, attributes=altered(known.attributes if known else None, config.attributes))
@@ -93,7 +97,7 @@ class AdminListsProcessor:
         return command.answer()
 
     def group_forbidden(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Say, and where `readable` is given first set, whether a group may pull from a topic."""
+        """Report whether a group may pull from a topic. If `readable` is given, set that first."""
         header = decode_header(UpdateGroupForbiddenRequestHeader, command)
         groups = self._groups
         if header.readable is not None:

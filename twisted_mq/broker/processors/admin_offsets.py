@@ -1,8 +1,8 @@
-"""Committed offsets as operators change and compare them: codes 43, 222, 308, 314.
+"""Changes and compares committed offsets for operators: codes 43, 222, 308, 314.
 
-Apache: the parts of AdminBrokerProcessor on offsets. A reset by default is handed out by the broker itself: it becomes
-the committed offset at once, and who pulls next is sent there. Without useServerSideResetOffset the connected
-consumers are told to go there, and those that are not connected are not reset.
+Apache: the parts of AdminBrokerProcessor on offsets. By default the broker itself applies a reset: the offset becomes the
+committed one at once, and the next pull is sent there. Without useServerSideResetOffset, the connected consumers get the
+offset and go there; consumers that are not connected are not reset.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
 
 UNCOMPARABLE = (1 << 63) - 1
-"""What a queue's correction is where the compared group is further than that (Java's Long.MAX_VALUE)."""
+"""The correction of a queue on which the compared group is further (Java's Long.MAX_VALUE)."""
 
 OFFSETS_OF_SLICE = 4096
 
@@ -151,7 +151,10 @@ class AdminOffsetsProcessor:
         )
 
     def _back_to(self, header: ResetOffsetRequestHeader, queue_id: int) -> int:
-        """Without force a group only goes back. Raises BrokerError for a group without an offset on the queue."""
+        """Return the offset at the requested time, or without force the committed one if that is lower.
+
+        Raises BrokerError for a group without an offset on the queue.
+        """
         now = self._offsets.query(header.group, header.topic, queue_id)
         if now is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
@@ -161,9 +164,10 @@ class AdminOffsetsProcessor:
     # comparing and copying
 
     def correction_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The lowest offset of each queue over all groups but some; where the compared group is further, the highest long.
+        """Return the lowest offset of each queue over all groups except the filtered ones; Long.MAX_VALUE if the compared
+        group is further.
 
-        Unlike Apache's, the filtered groups only are passed over; Apache's broker deletes their offsets.
+        Filtered groups are only skipped; Apache's broker deletes their offsets.
         """
         header = decode_header(QueryCorrectionOffsetHeader, command)
         passed_over = set(filter(None, (header.filter_groups or "").split(",")))
@@ -185,7 +189,7 @@ class AdminOffsetsProcessor:
         return lowest
 
     def clone_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Give a group the offsets of another one, on one topic or on all that this one consumes."""
+        """Give a group the offsets of another group, on one topic or on all topics that the other group consumes."""
         header = decode_header(CloneGroupOffsetRequestHeader, command)
         check_users_group(header.dest_group)
         named = (header.topic or "").strip()
@@ -197,7 +201,7 @@ class AdminOffsetsProcessor:
         return command.answer()
 
     def all_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """All committed offsets, as slaves and operators fetch them."""
+        """Return all committed offsets, for slaves and operators."""
         return self._long.shared(command.code, command, self._all_offsets)
 
     def _all_offsets(self) -> Generator[None, None, ConsumerOffsetSerializeWrapper]:

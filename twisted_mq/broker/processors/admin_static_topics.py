@@ -1,4 +1,4 @@
-"""Static topics as operators lay them out: code 513 (UPDATE_AND_CREATE_STATIC_TOPIC). Apache: AdminBrokerProcessor."""
+"""Creates and changes static topics for operators: code 513 (UPDATE_AND_CREATE_STATIC_TOPIC). Apache: AdminBrokerProcessor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AdminStaticTopicsProcessor:
         self.processors = {RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: self.update}
 
     def update(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Take a mapping and the topic's queues; the answer waits until both are on disk and the name servers know them."""
+        """Apply a mapping and the topic's queues. Answer when both are on disk and the name servers know them."""
         header = decode_header(CreateTopicRequestHeader, command)
         return self._bodies.read(
             TopicQueueMappingDetail, command, lambda mapping: self._update(command, header, mapping)

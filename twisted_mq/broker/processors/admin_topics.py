@@ -1,4 +1,4 @@
-"""Topics and groups as operators change and see them: codes 17, 21, 200, 201, 202, 207, 215, 305, 351, 352.
+"""Changes and shows topics and groups for operators: codes 17, 21, 200, 201, 202, 207, 215, 305, 351, 352.
 
 Apache: the parts of AdminBrokerProcessor on topic and group configuration.
 """
@@ -52,7 +52,7 @@ from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.turns import Work, then
 
 DEFAULT_REMARK = "not set any response code"
-"""What Apache's broker leaves as the remark of a successful topic update."""
+"""The remark of a successful topic update, as Apache's broker leaves it."""
 
 
 class AdminTopicsProcessor:
@@ -95,7 +95,7 @@ class AdminTopicsProcessor:
         }
 
     def update_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Create or alter a topic and have it registered; the answer waits until the name servers know it."""
+        """Create or alter a topic and register it. Answer when the name servers know it."""
         header = decode_header(CreateTopicRequestHeader, command)
         check_topic(header.topic, self._options)
         changes = parse_changes(header.attributes or "")
@@ -108,7 +108,9 @@ class AdminTopicsProcessor:
         return self._registered().addCallback(lambda _: command.answer(remark=DEFAULT_REMARK))
 
     def delete_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Forget a topic and its queues, and with it what its groups' pops made of it (clearRetryTopicWhenDeleteTopic)."""
+        """Delete a topic and its queues. With clearRetryTopicWhenDeleteTopic, also delete the retry topics that pops of
+        its groups made.
+        """
         topic = decode_header(DeleteTopicRequestHeader, command).topic
         if not topic or not topic.strip():
             raise BrokerError(ResponseCode.INVALID_PARAMETER, "The specified topic is blank.")
@@ -128,7 +130,7 @@ class AdminTopicsProcessor:
             self._statistics.forget_topic(topic)
 
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The whole topic table with its version, as slaves and operators fetch it."""
+        """Return the whole topic table with its version, for slaves and operators."""
         return self._long.shared(command.code, command, self._all_topics, self._versions)
 
     def _versions(self) -> object:
@@ -145,7 +147,7 @@ class AdminTopicsProcessor:
         )
 
     def topic(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """One topic's configuration, with its logical queues where they are asked for (lo)."""
+        """Return one topic's configuration, with its logical queues if they are asked for (lo)."""
         header = decode_header(GetTopicConfigRequestHeader, command)
         name = header.topic
         config = self._topics.get(name)
@@ -158,7 +160,7 @@ class AdminTopicsProcessor:
         return command.answer(body=encode_body(config))
 
     def topic_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """First and last offset of each queue, and when its last message was stored (0 for an empty queue)."""
+        """Return each queue's first and last offset, and when its last message was stored (0 for an empty queue)."""
         topic = decode_header(GetTopicStatsInfoRequestHeader, command).topic
         config = self._topics.get(topic)
         if config is None:
@@ -182,7 +184,7 @@ class AdminTopicsProcessor:
         )
 
     def system_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The topics of the broker itself."""
+        """Return the broker's own topics."""
         return command.answer(body=encode_body(TopicList(topic_list=sorted(SYSTEM_TOPICS))))
 
     def update_group(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -193,7 +195,7 @@ class AdminTopicsProcessor:
         return command.answer()
 
     def delete_group(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Forget a consumer group, and its offsets where that is asked for."""
+        """Delete a consumer group, and its offsets if the request asks for that."""
         header = decode_header(DeleteSubscriptionGroupRequestHeader, command)
         check_users_group(header.group_name)
         self._groups.delete(header.group_name)
@@ -204,7 +206,7 @@ class AdminTopicsProcessor:
         return command.answer()
 
     def all_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The whole group table with its version."""
+        """Return the whole group table with its version."""
         return self._long.shared(command.code, command, self._all_groups, lambda: self._groups.data_version)
 
     def _all_groups(self) -> Work[object]:
@@ -213,7 +215,7 @@ class AdminTopicsProcessor:
         return SubscriptionGroupWrapper(subscription_group_table=table, data_version=version)
 
     def group(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """One group's configuration."""
+        """Return one group's configuration."""
         name = decode_header(GetSubscriptionGroupConfigRequestHeader, command).group
         config = self._groups.groups.get(name)
         if config is None:
@@ -222,7 +224,7 @@ class AdminTopicsProcessor:
 
 
 def check_topic(topic: str | None, options: BrokerOptions) -> None:
-    """Whether users may create or alter a topic of that name. Raises BrokerError."""
+    """Check that users may create or alter a topic of that name. Raises BrokerError."""
     fault = topic_fault(topic)
     if fault is None and options.validate_system_topic_when_update_topic and is_system_topic(topic or ""):
         fault = f"The topic[{topic}] is conflict with system topic."
@@ -231,7 +233,7 @@ def check_topic(topic: str | None, options: BrokerOptions) -> None:
 
 
 def requested_config(header: CreateTopicRequestHeader, attributes: dict[str, str]) -> TopicConfig:
-    """The topic that a request asks for. Raises BrokerError for more queues than a topic may have."""
+    """Return the topic that a request asks for. Raises BrokerError for more queues than a topic may have."""
     config = TopicConfig(
         topic_name=header.topic,
         read_queue_nums=header.read_queue_nums,
@@ -247,13 +249,13 @@ def requested_config(header: CreateTopicRequestHeader, attributes: dict[str, str
 
 
 def check_queue_counts(config: TopicConfig) -> None:
-    """Raises BrokerError for more queues than a topic may have."""
+    """Check a topic's queue counts. Raises BrokerError for more queues than a topic may have."""
     _check_count("readQueueNums", config.read_queue_nums)
     _check_count("writeQueueNums", config.write_queue_nums)
 
 
 def check_group(config: SubscriptionGroupConfig) -> None:
-    """Whether a group of that name may have so many retry queues. Raises BrokerError."""
+    """Check a group's name and its number of retry queues. Raises BrokerError."""
     fault = group_fault(config.group_name)
     if fault is not None:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName {config.group_name!r}: {fault}")
@@ -266,15 +268,15 @@ def _check_count(name: str, value: int) -> None:
 
 
 def files_deleted(store: IMessageStore) -> Generator[None, None, None]:
-    """Work that deletes the files of dropped queues, a few in each slice."""
+    """Delete the files of dropped queues, a few in each slice of work."""
     while store.delete_more():
         yield
 
 
 def check_message_type(changes: Mapping[str, str], options: BrokerOptions) -> None:
-    """Topics of mixed messages need enableMixedMessageType. Raises BrokerError.
+    """Check that a topic of mixed messages is allowed: it needs enableMixedMessageType. Raises BrokerError.
 
-    The type is kept for proxies, which compare messages with it; a broker takes messages of any type, as Apache's.
+    The type is kept for proxies, which compare messages with it. A broker takes messages of any type, as Apache's does.
     """
     if not options.enable_mixed_message_type and changes.get("+" + MESSAGE_TYPE) == "MIXED":
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "MIXED message type is not supported.")

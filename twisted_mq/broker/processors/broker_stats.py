@@ -1,4 +1,4 @@
-"""Counters over a minute, an hour and a day: code 315 (Apache: AdminBrokerProcessor.ViewBrokerStatsData)."""
+"""Shows counters over a minute, an hour and a day: code 315 (Apache: AdminBrokerProcessor.ViewBrokerStatsData)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BrokerStatsProcessor:
         self.processors = {RequestCode.VIEW_BROKER_STATS_DATA: self.stats}
 
     def stats(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Sum, rate a second and average a request; SYSTEM_ERROR where nothing was counted under the key."""
+        """Return sum, rate per second and average per request; SYSTEM_ERROR if nothing was counted under the key."""
         header = decode_header(ViewBrokerStatsDataRequestHeader, command)
         cluster = self._options.broker_cluster_name
         windows = self._statistics.windows(header.stats_name, header.stats_key, cluster)

@@ -1,4 +1,6 @@
-"""Clients come and go: heartbeat (34), unregister (35), check of a subscription (46). Apache: ClientManageProcessor."""
+"""Registers and unregisters clients: heartbeat (34), unregister (35), check of a subscription (46). Apache:
+ClientManageProcessor.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +81,9 @@ class ClientManageProcessor:
         }
 
     def heartbeat(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Register the client's producers and consumers; a group's first heartbeat makes its retry topic.
+        """Register the client's producers and consumers; a group's first heartbeat creates its retry topic.
 
-        Raises BrokerError for an expression that cannot be read, when all the rest is registered. Apache only logs it.
+        Raises BrokerError for an expression that cannot be parsed, after everything else is registered. Apache only logs it.
         """
         return self._bodies.read(HeartbeatData, command, lambda data: self._heartbeat(channel, command, data))
 
@@ -96,7 +98,7 @@ class ClientManageProcessor:
     def _registered(
         self, command: RemotingCommand, data: HeartbeatData, client: ClientChannelInfo
     ) -> Work[RemotingCommand]:
-        """The answer, when all is registered that comes before the client's connection is lost."""
+        """Return the answer once everything is registered, unless the client's connection is lost before."""
         fingerprint, slice_end = data.heartbeat_fingerprint or 0, self._slice_end()
         changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), Room()
         yield from self._make_retry_topics(data.consumer_data_set, client.channel.share_address)
@@ -145,7 +147,7 @@ class ClientManageProcessor:
         self._statistics.registrations[kind].add(1, 0, self._now_ms() - began)
 
     def _make_retry_topics(self, consumers: Iterable[ConsumerData], address: str) -> Work[None]:
-        """The groups' retry topics where they are missing, together: one table is written, one registration leaves."""
+        """Create the groups' missing retry topics together: with one write of the table and one registration."""
         wanted = []
         for number, data in enumerate(consumers, 1):
             config = self._retry_topic(data, address)
@@ -169,7 +171,7 @@ class ClientManageProcessor:
     def _register_consumer(
         self, data: ConsumerData, client: ClientChannelInfo, room: Room, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
-        """The topics whose expression is refused, with the reason."""
+        """Register a consumer. Returns the topics whose expression is refused, with the reason."""
         if self._options.reject_pull_consumer_enable and data.consume_type == ACTIVELY:
             return {}
         group = self._groups.find(data.group_name, client.channel.share_address)
@@ -184,7 +186,7 @@ class ClientManageProcessor:
         return self._filters.register(data.group_name, subscriptions, self._latest_ms(), room, address)
 
     def unregister(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A client leaves one producer or consumer group."""
+        """Remove a client from a producer or consumer group."""
         header = decode_header(UnregisterClientRequestHeader, command)
         if header.producer_group is not None:
             self._producers.unregister(header.producer_group, channel)
@@ -197,7 +199,7 @@ class ClientManageProcessor:
         return command.answer()
 
     def check_client_config(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Whether this broker can filter as a subscription asks for. Raises BrokerError."""
+        """Check that this broker can filter as a subscription asks for. Raises BrokerError."""
         body = short_body(CheckClientRequestBody, command)
         subscription = body.subscription_data
         if subscription is None or is_tag_type(subscription.expression_type):

@@ -1,4 +1,4 @@
-"""Consumer groups: members (38), committed offsets (14, 15), queue locks (41, 42), the queues' ends and times (29 to 32).
+"""Serves consumer groups: members (38), committed offsets (14, 15), queue locks (41, 42), queues' ends and times (29 to 32).
 
 Apache: ConsumerManageProcessor, and the parts of AdminBrokerProcessor on locks and offsets.
 """
@@ -48,14 +48,14 @@ from twisted_mq.storage.interfaces import Boundary, IMessageStore
 from twisted_mq.turns import Work, outcome, then
 
 MOST_UNKNOWN_QUEUES = 64
-"""Queues that a topic does not have (any more), of which a group's offsets are noted all the same."""
+"""The most queues that a topic does not have (any more) for which a group can still commit offsets."""
 
 QUEUES_OF_SLICE = 4000
-"""Locked or freed in one turn: some 10 ms. A client locks a few."""
+"""Queues that are locked or freed in one turn, which takes about 10 ms. A client locks a few."""
 
 
 class ConsumerManageProcessor:
-    """Answers what consumers ask about their group and its queues."""
+    """Answers consumers' questions about their group and its queues."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class ConsumerManageProcessor:
         }
 
     def consumer_list(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The client ids of a group; SYSTEM_ERROR for a group without consumers, as Apache has it."""
+        """Return the client ids of a group; SYSTEM_ERROR for a group without consumers, as Apache does."""
         group = decode_header(GetConsumerListByGroupRequestHeader, command).consumer_group
         info = self._consumers.groups.get(group)
         if info is None:
@@ -102,7 +102,7 @@ class ConsumerManageProcessor:
         return command.answer(body=encode_body(body))
 
     def query_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A group's committed offset; a group without one starts at 0 on a queue whose first message is still at hand."""
+        """Return a group's committed offset; for a group without one, 0 if the queue still has its first message."""
         header = decode_header(QueryConsumerOffsetRequestHeader, command)
         offset = self._offsets.query(header.consumer_group, header.topic, header.queue_id)
         config = self._topics.get(header.topic)
@@ -121,10 +121,10 @@ class ConsumerManageProcessor:
         )
 
     def _begins_at_zero(self, topic: str, queue_id: int) -> bool:
-        """Whether a new group misses nothing by starting at 0 and has little to catch up.
+        """Return True if a new group misses nothing by starting at 0 and has little to catch up.
 
-        Apache says of an empty queue that there is no offset; its clients then ask for the greatest one, and never see
-        what arrives in between. Of a retry topic they begin at 0 by themselves.
+        For an empty queue, Apache answers that there is no offset. Its clients then ask for the greatest one, and never
+        see messages that arrive in between. On a retry topic they start at 0 by themselves.
         """
         store = self._store
         if store.min_offset_in_queue(topic, queue_id) > 0:
@@ -151,14 +151,14 @@ class ConsumerManageProcessor:
         return command.answer()
 
     def _check_room(self, group: str, topic: str, queue_id: int) -> None:
-        """Raises BrokerError where a group has noted too many queues that the topic does not have; Apache notes all."""
+        """Raise BrokerError if a group has offsets on too many queues that the topic does not have; Apache stores all."""
         if self._topics.has_queue(topic, queue_id):
             return
         if self._offsets.queue_count(group, topic) >= MOST_UNKNOWN_QUEUES + self._topics.queue_count(topic):
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"queueId: topic {topic} has no queue {queue_id}")
 
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Lock queues for one client; the answer lists those it holds, none that the topic has not."""
+        """Lock queues for one client. The answer lists the locked ones, and never a queue that the topic does not have."""
         return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(channel, command, body))
 
     def _lock(self, channel: Channel, command: RemotingCommand, body: LockBatchRequestBody) -> Answer:
@@ -181,7 +181,7 @@ class ConsumerManageProcessor:
         return (yield from outcome(self._bodies.in_thread(encode_body, answer)))
 
     def _has(self, queue: MessageQueue) -> bool:
-        """Whether it is a logical queue led here, or else one of the topic's."""
+        """Return True for a logical queue that this broker leads, or else for a queue of the topic."""
         if self._static.get(queue.topic) is not None:
             return self._static.led(queue.topic, queue.queue_id) is not None
         return self._topics.has_queue(queue.topic, queue.queue_id)
@@ -201,7 +201,7 @@ class ConsumerManageProcessor:
             self._locks.unlock(body.consumer_group, queues[first : first + QUEUES_OF_SLICE], body.client_id)
 
     def search_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The queue offset of the message stored at a time."""
+        """Return the queue offset of the message stored at a time."""
         header = decode_header(SearchOffsetRequestHeader, command)
         upper = str(header.boundary_type or "").lower() == "upper"
         offset = self._store.offset_by_time(
@@ -210,19 +210,19 @@ class ConsumerManageProcessor:
         return command.answer(ext_fields=encode_header(SearchOffsetResponseHeader(offset=offset)))
 
     def max_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The offset behind the queue's last message."""
+        """Return the offset after the queue's last message."""
         header = decode_header(GetMaxOffsetRequestHeader, command)
         offset = self._store.max_offset_in_queue(header.topic, header.queue_id)
         return command.answer(ext_fields=encode_header(GetMaxOffsetResponseHeader(offset=offset)))
 
     def min_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The offset of the queue's first message."""
+        """Return the offset of the queue's first message."""
         header = decode_header(GetMinOffsetRequestHeader, command)
         offset = self._store.min_offset_in_queue(header.topic, header.queue_id)
         return command.answer(remark="", ext_fields=encode_header(GetMinOffsetResponseHeader(offset=offset)))
 
     def earliest_message_time(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """When the queue's first message was stored, in ms; -1 without one."""
+        """Return the time when the queue's first message was stored, in ms; -1 if the queue is empty."""
         header = decode_header(GetEarliestMsgStoretimeRequestHeader, command)
         timestamp = self._store.earliest_message_time(header.topic, header.queue_id)
         return command.answer(ext_fields=encode_header(GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp)))

@@ -1,4 +1,4 @@
-"""Ends of transactions: 37 (END_TRANSACTION), and 323, which gives a message that was given up another chance.
+"""Ends transactions (37, END_TRANSACTION), and lets a half message that was given up be checked again (323).
 
 Apache: EndTransactionProcessor, AdminBrokerProcessor.resumeCheckHalfMessage.
 """
@@ -28,7 +28,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 
 
 class EndParts(MemberParts, Protocol):
-    """The broker whose transactions are ended."""
+    """The parts of the broker that EndTransactionProcessor uses."""
 
     wall_ms: Callable[[], int]
     transactions: TransactionService
@@ -37,7 +37,7 @@ class EndParts(MemberParts, Protocol):
 
 
 class EndTransactionProcessor:
-    """What producers say of their half messages; an answer is only read where the request was not one-way."""
+    """Commits or rolls back half messages. Producers read the answer only if the request was not one-way."""
 
     log = Logger()
 
@@ -56,7 +56,7 @@ class EndTransactionProcessor:
         }
 
     def end_transaction(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Commit or roll back. Where the producer does not know, nothing happens and nothing is answered."""
+        """Commit or roll back. If the producer does not know the outcome, do nothing and do not answer."""
         header = self._read(command)
         if self._options.is_slave:
             raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "transactions are ended at the master, not at a slave")
@@ -81,7 +81,7 @@ class EndTransactionProcessor:
         return self._durability.acknowledged(command.answer())
 
     def _check_time(self, header: EndTransactionRequestHeader, half: StoredMessage) -> None:
-        """A message with an immunity of its own is decided within it, or by the answer to a check."""
+        """Check that a message with its own immunity time is decided within it, or by the answer to a check."""
         if header.from_transaction_check or not has_immunity(half):
             return
         timeout = self._options.transaction_time_out
@@ -100,7 +100,7 @@ class EndTransactionProcessor:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "The commit log offset wrong")
 
     def resume_check_half_message(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The message's offset id says where it is."""
+        """Have a half message checked again; its offset id says where it is."""
         header = decode_header(ResumeCheckHalfMessageRequestHeader, command)
         try:
             offset = decode_offset_message_id(header.msg_id or "")[2]

@@ -1,4 +1,4 @@
-"""What a pull of a logical queue is answered, from the answer of the piece that was read.
+"""Makes the answer to a pull of a logical queue from the answer of the piece that was read.
 
 Apache: PullMessageProcessor.rewriteResponseForStaticTopic. Offsets are those of the piece's queue until `shown`.
 """
@@ -21,7 +21,7 @@ from twisted_mq.protocol.codes import ResponseCode
 
 @attrs.frozen
 class Pulled:
-    """An answer's code and offsets."""
+    """The code and offsets of an answer."""
 
     code: int
     next_begin_offset: int
@@ -30,7 +30,7 @@ class Pulled:
 
 
 def from_pieces(pulled: Pulled, asked: int, pieces: Pieces, piece: Piece) -> tuple[Pulled, Piece]:
-    """What the reader of a logical queue does next, and in which piece; `asked` is the offset that was read."""
+    """Return what the reader of a logical queue does next, and in which piece; `asked` is the offset that was read."""
     if pulled.code == ResponseCode.SUCCESS:
         return pulled, piece
     first = piece_at(pieces, 0)
@@ -46,7 +46,7 @@ def from_pieces(pulled: Pulled, asked: int, pieces: Pieces, piece: Piece) -> tup
 
 
 def _behind_the_end(pulled: Pulled, following: Piece | None, piece: Piece) -> tuple[Pulled, Piece]:
-    """The next piece's begin; while it is not known where that is, nothing."""
+    """Return the start of the next piece; while that is unknown, the answer that nothing was found."""
     if following is None:
         return attrs.evolve(pulled, code=ResponseCode.PULL_NOT_FOUND), piece
     begin = following.start_offset
@@ -54,7 +54,7 @@ def _behind_the_end(pulled: Pulled, following: Piece | None, piece: Piece) -> tu
 
 
 def shown(pulled: Pulled, pieces: Pieces, piece: Piece) -> dict[str, str]:
-    """The fields of the answer, with offsets of the logical queue; `offsetDelta` is what clients add to a message's."""
+    """Return the answer's fields, with offsets of the logical queue; clients add `offsetDelta` to a message's offset."""
     begin = pulled.next_begin_offset
     if is_closed(piece):
         begin = min(begin, piece.end_offset)

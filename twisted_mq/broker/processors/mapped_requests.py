@@ -1,8 +1,8 @@
-"""Requests to logical queues of static topics, put before the processors: these see queues and offsets of their own.
+"""Translates requests to logical queues of static topics, so that the processors see only the broker's own queues and offsets.
 
-Apache: rewriteRequestForStaticTopic, rewriteResponseForStaticTopic of the processors. Only where this broker takes the
-writes of a logical queue it answers for it; what lies in older pieces on other brokers it gets from them.
-A request with lo=false is about a queue as it lies here.
+Apache: rewriteRequestForStaticTopic, rewriteResponseForStaticTopic of the processors. This broker answers for a logical
+queue only if it takes the queue's writes; it asks other brokers for the older pieces that they hold.
+A request with lo=false is about a queue as it is on this broker.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ Waited: TypeAlias = "Coroutine[defer.Deferred[Any], Any, RemotingCommand]"
 
 
 class MappedParts(Protocol):
-    """The broker that has static topics."""
+    """The parts of a broker that has static topics."""
 
     store: IMessageStore
     offsets: ConsumerOffsetManager
@@ -77,7 +77,7 @@ class MappedParts(Protocol):
 
 @attrs.frozen
 class LogicQueue:
-    """The queue that a request is about; this broker takes its writes."""
+    """The logical queue that a request is about, whose writes this broker takes."""
 
     topic: str
     queue_id: int
@@ -88,7 +88,7 @@ class LogicQueue:
         return self.pieces[-1]
 
     def at(self, offset: int) -> Piece:
-        """The piece of a logical offset. Raises BrokerError while none is known to begin anywhere."""
+        """Return the piece of a logical offset. Raises BrokerError while no piece has a known start."""
         piece = piece_at(self.pieces, offset)
         if piece is None:
             remark = f"{self.topic}-{self.queue_id} is being moved, it is not known yet where its offsets begin"
@@ -100,7 +100,7 @@ Rewrite: TypeAlias = Callable[["MappedRequests", LogicQueue, RemotingCommand, Se
 
 
 class MappedRequests:
-    """`before` makes a table of processors into one that knows logical queues."""
+    """Puts the translation of logical queues before a table of processors, with `before`."""
 
     def __init__(self, broker: MappedParts) -> None:
         self._store = broker.store
@@ -109,7 +109,7 @@ class MappedRequests:
         self._others = broker.others
 
     def before(self, table: Mapping[int, Processor]) -> dict[int, Processor]:
-        """The table with what is asked of logical queues put before its processors."""
+        """Return the table with the requests about logical queues answered before its processors."""
         mapped = {int(code): self._mapped(rewrite, table[code]) for code, rewrite in REWRITES.items() if code in table}
         return {**table, **mapped}
 
@@ -124,14 +124,14 @@ class MappedRequests:
         return answer
 
     def _queue(self, command: RemotingCommand) -> LogicQueue | None:
-        """The logical queue that a request is about; None where it is about another. Raises BrokerError if not led here."""
+        """Return the logical queue that a request is about, or None. Raises BrokerError if another broker leads it."""
         names = NAMES_OF_NEWER_SENDS if command.code in OF_NEWER_SENDS else NAMES
         topic, number = (command.ext_fields.get(name, "") for name in names)
         mapping = self._static.get(topic)
         if mapping is None or command.ext_fields.get("lo", "").lower() == "false":
             return None
         queue_id = parse_int(number)
-        if queue_id is None:  # the processor says what is wrong
+        if queue_id is None:  # the processor reports what is wrong
             return None
         if queue_id < 0 and command.code in SENDS:
             queue_id = min((one for one in mapping.hosted_queues if self._static.led(topic, one)), default=queue_id)
@@ -146,13 +146,13 @@ class MappedRequests:
         return piece.bname == self._static.broker_name
 
     async def _ask(self, queue: LogicQueue, piece: Piece, code: int, fields: Mapping[str, str]) -> RemotingCommand:
-        """What the broker of a piece answers. Raises BrokerError."""
+        """Ask the broker of a piece. Raises BrokerError."""
         return await self._others.ask(piece.bname or "", queue.topic, code, {**fields, "queueId": str(piece.queue_id)})
 
     async def _number(
         self, queue: LogicQueue, piece: Piece, command: RemotingCommand, code: int, name: str, here: Callable[[], int]
     ) -> int:
-        """What is known of a piece's queue, here or by its broker. Raises BrokerError."""
+        """Return a number of a piece's queue, from this broker or from the piece's. Raises BrokerError."""
         if self._is_here(piece):
             return here()
         answer = await self._ask(queue, piece, code, command.ext_fields)
@@ -163,7 +163,7 @@ class MappedRequests:
     # sends
 
     def send(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> Answer:
-        """Into the queue that takes the writes; the answer names the logical one."""
+        """Send to the queue that takes the writes; the answer names the logical one."""
         _, name = NAMES_OF_NEWER_SENDS if command.code in OF_NEWER_SENDS else NAMES
         leader = queue.leader
 
@@ -178,7 +178,7 @@ class MappedRequests:
     # pulls
 
     def pull(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> Answer | Waited:
-        """From the piece that holds the offset; only the last piece is waited at, the others end."""
+        """Pull from the piece that holds the offset. Only pulls of the last piece wait, because the others have ended."""
         header = decode_header(PullMessageRequestHeader, command)
         piece = queue.at(header.queue_offset)
         asked = physical_offset(piece, header.queue_offset)
@@ -200,7 +200,7 @@ class MappedRequests:
     # committed offsets
 
     def update_offset(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> Answer | Waited:
-        """At the piece that holds the offset."""
+        """Commit at the piece that holds the offset."""
         offset = decode_header(UpdateConsumerOffsetRequestHeader, command).commit_offset
         piece = queue.at(offset)
         fields = {"queueId": str(piece.queue_id), "commitOffset": str(physical_offset(piece, offset))}
@@ -212,7 +212,7 @@ class MappedRequests:
         return command.answer(answer.code, answer.remark, answer.ext_fields, answer.body)
 
     def query_offset(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> Answer | Waited:
-        """The newest piece's at which the group committed."""
+        """Return the offset of the newest piece at which the group committed."""
         if len(queue.pieces) == 1 and queue.leader.logic_offset == 0:
             return serve(_changed(command, {"queueId": str(queue.leader.queue_id)}))
         return self._query_offset(queue, command)
@@ -239,7 +239,7 @@ class MappedRequests:
     # ends and times
 
     async def max_offset(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> RemotingCommand:
-        """Behind the last message."""
+        """Return the offset after the last message."""
         piece = [one for one in queue.pieces if is_placed(one)][-1] if queue.at(0) else queue.leader
         offset = await self._number(
             queue, piece, command, RequestCode.GET_MAX_OFFSET, "offset",
@@ -248,7 +248,7 @@ class MappedRequests:
         return _answer(command, GetMaxOffsetResponseHeader(offset=logical_offset(piece, offset)))
 
     async def min_offset(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> RemotingCommand:
-        """Of the first message."""
+        """Return the offset of the first message."""
         piece = queue.at(0)
         offset = await self._number(
             queue, piece, command, RequestCode.GET_MIN_OFFSET, "offset",
@@ -257,7 +257,7 @@ class MappedRequests:
         return _answer(command, GetMinOffsetResponseHeader(offset=bounded_offset(piece, offset)))
 
     async def earliest_time(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> RemotingCommand:
-        """When the first message was stored."""
+        """Return the time when the first message was stored."""
         timestamp = await self._earliest(queue, queue.at(0), command)
         return _answer(command, GetEarliestMsgStoretimeResponseHeader(timestamp=timestamp))
 
@@ -268,7 +268,7 @@ class MappedRequests:
         )  # fmt: skip
 
     async def search_offset(self, queue: LogicQueue, command: RemotingCommand, serve: Serve) -> RemotingCommand:
-        """Of the message stored at a time, in the newest piece whose first message is older."""
+        """Return the offset of the message stored at a time, in the newest piece whose first message is older."""
         header = decode_header(SearchOffsetRequestHeader, command)
         piece = queue.at(0)
         for newer in reversed([one for one in queue.pieces if is_placed(one)]):
@@ -298,14 +298,14 @@ REWRITES: Mapping[RequestCode, Rewrite] = {
 
 
 def _changed(command: RemotingCommand, fields: Mapping[str, str]) -> RemotingCommand:
-    """The request with other fields; a processor reads it as if it had come so."""
+    """Return the request with other fields, as if it had arrived so."""
     made = attrs.evolve(command)
     made.replace_fields({**command.ext_fields, **fields})
     return made
 
 
 def _committed(header: PullMessageRequestHeader, queue: LogicQueue, piece: Piece) -> dict[str, str]:
-    """A pull's flags and the offset that it commits, where that lies in the same piece; else it commits none."""
+    """Return a pull's flags and the offset that it commits. It commits none if that offset is in another piece."""
     flags = header.sys_flag
     if piece is not queue.leader:
         flags &= ~PullSysFlag.FLAG_SUSPEND
@@ -334,7 +334,7 @@ def _change(answer: RemotingCommand, **fields: str) -> None:
 
 
 def _then(answer: Answer, change: Callable[[RemotingCommand], None]) -> Answer:
-    """The answer, changed when it is there."""
+    """Return the answer, changed once it is there."""
     if isinstance(answer, defer.Deferred):
         return answer.addCallback(_of_ready, change)
     return _of_ready(answer, change)

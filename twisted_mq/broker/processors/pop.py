@@ -1,6 +1,6 @@
-"""Pops: code 200050 (POP_MESSAGE). Apache: PopMessageProcessor.
+"""Serves pops: code 200050 (POP_MESSAGE). Apache: PopMessageProcessor.
 
-A pop that finds nothing and may wait is held. What it finds is in the revive log before the answer leaves.
+A pop that finds nothing and may wait is held. Messages that it finds are in the revive log before the answer leaves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 LATE_MS = 500
-"""So long after its poll time a pop is not looked at any more (Apache: PopMessageRequestHeader.isTimeoutTooMuch)."""
+"""A pop whose poll time ended this long ago is not served any more (Apache: PopMessageRequestHeader.isTimeoutTooMuch)."""
 EVERYTHING = Selection(None)
 _REFUSED = encode_header(PopMessageResponseHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0))
 _NOT_FOUND = {NotHeld.NO_TIME: ResponseCode.POLLING_TIMEOUT, NotHeld.FULL: ResponseCode.POLLING_FULL}
@@ -42,7 +42,7 @@ _encode = answer_encoder(PopMessageResponseHeader)
 
 
 class PopMessageProcessor:
-    """Hands messages out to be acknowledged; `processors` maps the request code to it."""
+    """Hands out messages that have to be acknowledged. `processors` maps the request code to it."""
 
     def __init__(self, broker: PopParts, reader: PopReader) -> None:
         self._broker = broker
@@ -74,9 +74,9 @@ class PopMessageProcessor:
         return waiting
 
     def again(self, channel: Channel, command: RemotingCommand, header: PopMessageRequestHeader, last: bool) -> Answer:
-        """The answer to a pop that waits; None where there is nothing yet, and it goes on waiting.
+        """Answer a pop that waits; None if nothing was found and it goes on waiting.
 
-        One that looks into so many queues that it takes several turns is answered in any case.
+        A pop that looks into so many queues that it takes several turns is answered in any case.
         """
         popped = self._pop(channel, header)
         if isinstance(popped, defer.Deferred):
@@ -111,7 +111,9 @@ class PopMessageProcessor:
             check_invisible_time(broker, header.invisible_time)
 
     def _selection(self, header: PopMessageRequestHeader) -> Selection:
-        """By the pop's own expression; without one everything, whatever its type says. Raises BrokerError."""
+        """Return the selection by the pop's own expression; without one, everything, whatever its type says. Raises
+        BrokerError.
+        """
         if not header.exp:
             return EVERYTHING
         return expression_selection(self._broker, header.topic, header.consumer_group, header.exp, header.exp_type)
@@ -150,12 +152,12 @@ class HeldPop:
 
     @property
     def line(self) -> Line:
-        """Of its group on its queue, or on all."""
+        """Return the line of the group on the queue, or on all queues."""
         return Line(Kind.POP, self.header.topic, self.header.consumer_group, self.header.queue_id)
 
     @property
     def expires_ms(self) -> int:
-        """When its poll time ends."""
+        """Return the time when the poll time ends."""
         return self.born_ms + self.header.poll_time
 
     def attempt(self, last: bool) -> Answer:

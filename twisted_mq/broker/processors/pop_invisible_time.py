@@ -1,7 +1,7 @@
-"""Another time at which a popped message comes back: code 200053 (CHANGE_MESSAGE_INVISIBLETIME).
+"""Changes the time at which a popped message becomes visible again: code 200053 (CHANGE_MESSAGE_INVISIBLETIME).
 
 Apache: ChangeInvisibleTimeProcessor. The message gets a check point of its own and is acknowledged for the old one; the
-answer says what the new receipt is made of.
+answer has the parts of the new receipt.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOTHING = encode_header(ChangeInvisibleTimeResponseHeader(pop_time=0, invisible
 
 
 class ChangeInvisibleTimeProcessor:
-    """Puts off or brings forward a message's return; `processors` maps the request code to it."""
+    """Delays or advances a message's return. `processors` maps the request code to it."""
 
     def __init__(self, broker: PopParts, pop: PopService) -> None:
         self._broker = broker
@@ -34,7 +34,7 @@ class ChangeInvisibleTimeProcessor:
         self.processors = {RequestCode.CHANGE_MESSAGE_INVISIBLETIME: refused_with(_NOTHING, self.change)}
 
     def change(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The message comes back `invisible_time` ms from now, unless it is acknowledged with the new receipt."""
+        """Make the message visible again in `invisible_time` ms, unless it is acknowledged with the new receipt."""
         broker, header = self._broker, self._read(command)
         first, end = existing_queue(broker, channel, header)
         if not first <= header.offset < end:
@@ -47,7 +47,7 @@ class ChangeInvisibleTimeProcessor:
         check_invisible_time(broker, header.invisible_time)
         now = max(
             broker.wall_ms(), receipt.pop_time + 1
-        )  # else it could be taken for the check point of the old receipt
+        )  # otherwise it could be taken for the check point of the old receipt
         if not self._revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message stays as it was")
         broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)

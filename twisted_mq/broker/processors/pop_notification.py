@@ -1,4 +1,5 @@
-"""Whether messages wait for a group, and who waits for them: codes 200054 (NOTIFICATION) and 200055 (POLLING_INFO).
+"""Reports whether messages wait for a group, and how many pops wait for messages: codes 200054 (NOTIFICATION) and 200055
+(POLLING_INFO).
 
 Apache: NotificationProcessor, PollingInfoProcessor.
 """
@@ -36,7 +37,7 @@ _NOBODY = encode_header(PollingInfoResponseHeader(polling_num=0))
 
 
 class NotificationProcessor:
-    """Tells of messages without taking them; `processors` maps the request codes to it."""
+    """Reports messages without taking them. `processors` maps the request codes to it."""
 
     def __init__(self, broker: PopParts, orders: ConsumerOrderManager) -> None:
         self._broker = broker
@@ -48,7 +49,7 @@ class NotificationProcessor:
         }
 
     def notify(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Answer at once where a message waits, else when one arrives or the time is up."""
+        """Answer at once if a message waits, otherwise when one arrives or the time is up."""
         broker = self._broker
         header, born_ms = header_and_born_time(NotificationRequestHeader, self._read, command, broker)
         found = self._has_message(channel, header)
@@ -71,7 +72,7 @@ class NotificationProcessor:
     def look(
         self, channel: Channel, command: RemotingCommand, header: NotificationRequestHeader, *, last: bool
     ) -> Answer:
-        """The answer where a message waits; else None, or that none does where this is the last look.
+        """Answer if a message waits. Otherwise return None, or on the last look the answer that no message waits.
 
         A look into so many queues that it takes several turns is the last one.
         """
@@ -81,7 +82,7 @@ class NotificationProcessor:
         return _told(command, found) if found or last else None
 
     def polling_info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How many pops wait for a queue, or under the queue id -1 for all queues of the topic."""
+        """Return how many pops wait for a queue; queue id -1 means all queues of the topic."""
         header = decode_header(PollingInfoRequestHeader, command)
         check_broker(self._broker)
         readable_topic(self._broker, channel, header)
@@ -96,7 +97,7 @@ class NotificationProcessor:
         return self._broker.turns.run((header.topic, header.consumer_group), self._looked_for(header, queues))
 
     def _looked_for(self, header: NotificationRequestHeader, queues: Iterable[int]) -> Work[bool]:
-        """Whether a message waits in one of these queues, or in those of the retry topics."""
+        """Return True if a message waits in one of these queues, or in those of the retry topics."""
         own = ((header.topic, queue_id) for queue_id in queues)
         for looked, (topic, queue_id) in enumerate(itertools.chain(own, self._retried(header)), 1):
             if self._waits_in(header, topic, queue_id):
@@ -106,7 +107,7 @@ class NotificationProcessor:
         return False
 
     def _retried(self, header: NotificationRequestHeader) -> Iterator[tuple[str, int]]:
-        """Queues of the retry topics that a pop reads."""
+        """Yield the queues of the retry topics that a pop reads."""
         broker, options = self._broker, self._broker.options
         version_2 = options.enable_retry_topic_v2
         versions = [version_2, False] if version_2 and options.retrieve_message_from_pop_retry_topic_v1 else [version_2]
@@ -129,7 +130,7 @@ def _told(command: RemotingCommand, found: bool) -> RemotingCommand:
 
 @attrs.frozen(eq=False)
 class HeldNotification:
-    """A question that waits; any message is one for it."""
+    """A notification request that waits; any message answers it."""
 
     processor: NotificationProcessor
     channel: Channel
@@ -140,12 +141,12 @@ class HeldNotification:
 
     @property
     def line(self) -> Line:
-        """Of its group on its queue, or on all."""
+        """Return the line of the group on the queue, or on all queues."""
         return Line(Kind.NOTIFICATION, self.header.topic, self.header.consumer_group, self.header.queue_id)
 
     @property
     def expires_ms(self) -> int:
-        """When its poll time ends."""
+        """Return the time when the poll time ends."""
         return self.born_ms + self.header.poll_time
 
     def attempt(self, last: bool) -> Answer:

@@ -1,4 +1,6 @@
-"""Looks at what a group would pop next, without taking it: code 200052 (PEEK_MESSAGE). Apache: PeekMessageProcessor."""
+"""Shows the messages that a group would pop next, without taking them: code 200052 (PEEK_MESSAGE). Apache:
+PeekMessageProcessor.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class PeekMessageProcessor:
         self.processors = {RequestCode.PEEK_MESSAGE: refused_with(encode_header(_NOTHING), self.peek)}
 
     def peek(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Up to `max_msg_nums` records as they are stored; `restNum` counts these too."""
+        """Return up to `max_msg_nums` records as they are stored; `restNum` counts these too."""
         broker, header = self._broker, decode_header(PeekMessageRequestHeader, command)
         check_broker(broker)
         config = readable_topic(broker, channel, header)
@@ -40,7 +42,7 @@ class PeekMessageProcessor:
         return then(seen, lambda seen: self._answer(command, *seen))
 
     def _seen(self, header: PeekMessageRequestHeader, queues: int) -> Work[tuple[list[Buffer], int]]:
-        """The records, and how many there are with those that are not shown."""
+        """Return the records, and the number of all messages, including those that are not shown."""
         broker = self._broker
         records: list[Buffer] = []
         rest = 0
@@ -51,7 +53,7 @@ class PeekMessageProcessor:
             if room > 0:
                 records += self._read(header, topic, queue_id, offset, room)
             if looked % SLICE_QUEUES == 0:
-                records = [bytes(record) for record in records]  # a mapped file may go meanwhile
+                records = [bytes(record) for record in records]  # a mapped file may be unmapped meanwhile
                 yield None
         return records, rest
 
@@ -63,7 +65,7 @@ class PeekMessageProcessor:
         return command.answer(ResponseCode.SUCCESS, GetStatus.FOUND.name, fields, b"".join(records))
 
     def _queues(self, header: PeekMessageRequestHeader, count: int) -> Iterator[tuple[str, int]]:
-        """In the order of a pop: by chance those of the retry topic come first."""
+        """Yield the queues in the order of a pop: at random, those of the retry topic come first."""
         broker, options = self._broker, self._broker.options
         chance = broker.random.randrange(100)
         retry_topic = pop_retry_topic(header.topic, header.consumer_group, options.enable_retry_topic_v2)

@@ -1,6 +1,7 @@
-"""Pulls: codes 11 (PULL_MESSAGE) and 361 (LITE_PULL_MESSAGE). Apache: PullMessageProcessor, DefaultPullMessageResultHandler.
+"""Serves pulls: codes 11 (PULL_MESSAGE) and 361 (LITE_PULL_MESSAGE). Apache: PullMessageProcessor,
+DefaultPullMessageResultHandler.
 
-A pull that finds nothing and may wait is held by `LongPolling`. Found records leave as they lie in the log.
+`LongPolling` holds a pull that finds nothing and may wait. Records that are found are sent as they are in the log.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _encode = answer_encoder(PullMessageResponseHeader)
 
 
 class PullParts(CheckedParts, Protocol):
-    """The broker that is pulled from."""
+    """The parts of the broker that pulls use."""
 
     clock: interfaces.IReactorTime
     store: IMessageStore
@@ -111,7 +112,7 @@ class PullMessageProcessor:
         self._broker.offsets.commit(group, header.topic, queue_id, offset)
 
     def _read_queue(self, header: PullMessageRequestHeader, offset: int, wanted: Selection) -> GetResult:
-        """What there is now from an offset on; what is found is counted, with the ms that it took."""
+        """Read from an offset on, and count what is found, with the ms that it took."""
         broker = self._broker
         began = broker.clock.seconds()
         result = self._timed_get.call(
@@ -134,13 +135,13 @@ class PullMessageProcessor:
     def _read_ordered(
         self, header: PullMessageRequestHeader, offset: int, wanted: Selection, topic: TopicConfig
     ) -> GetResult:
-        """What there is that may be handed out now. Raises BrokerError."""
+        """Read the messages that may be handed out now. Raises BrokerError."""
         reads = self._broker.ordering.asked(header.topic).reads
         read = functools.partial(self._read_queue, header, offset, wanted)
         return reads.read(topic, header.queue_id, offset, header.consumer_group, read)
 
     def _reset(self, header: PullMessageRequestHeader) -> GetResult | None:
-        """The answer that sends a reader to the offset its group was given; None where it was given none."""
+        """Return the answer that sends a consumer to the offset that its group was reset to; None without a reset."""
         topic, queue_id, store = header.topic, header.queue_id, self._broker.store
         offset = self._broker.offsets.take_reset(header.consumer_group, topic, queue_id)
         if offset is None:
@@ -149,7 +150,7 @@ class PullMessageProcessor:
         return GetResult(GetStatus.OFFSET_RESET, offset, first, end)
 
     def _count_cold(self, group: str, result: GetResult) -> None:
-        """Count a read of what has left the memory. Raises BrokerError for a group that read too much of it."""
+        """Count a read of messages that are not in memory any more. Raises BrokerError if the group read too much of them."""
         info = self._broker.consumers.groups.get(group)
         pushed = info is None or info.consume_type == PASSIVELY
         self._broker.cold_reads.take(group, result.size_bytes, pushed=pushed)
@@ -174,7 +175,7 @@ class PullMessageProcessor:
         return broker.polling.hold(pull)
 
     def read_again(self, held: HeldPull, last: bool) -> bytes | None:
-        """The answer to a pull that waited, whatever there is now; of an ordered topic only the last is empty."""
+        """Answer a pull that waited with what there is now. On an ordered topic, only the last answer can be empty."""
         header, offset = held.header, held.offset
         result = self._reset(header)
         if result is None and held.topic.order_mode is not None:
@@ -186,7 +187,7 @@ class PullMessageProcessor:
         return self._answer(held.command, header, held.group, held.topic, result, code)
 
     def first_match(self, held: HeldPull) -> GetResult:
-        """What comes first of what the pull is for, by its expression."""
+        """Read up to the first message that matches the pull's expression."""
         header, wanted = held.header, held.wanted
         return self._timed_get.call(
             header.topic, header.queue_id, held.offset, 1, DEFAULT_MAX_BYTES, None, wanted.matches
@@ -195,7 +196,10 @@ class PullMessageProcessor:
     # answering
 
     def _code(self, offset: int, result: GetResult, topic: TopicConfig) -> int:
-        """`offset` is where it was read. Of ordered topics a slave is pulled by those who know that it has to be."""
+        """Return the answer's code. `offset` is the offset that was read.
+
+        On ordered topics, only clients that know that they have to pull from a slave do so.
+        """
         is_left_to_master = self._has_master and topic.order_mode is None and self._sends_to_master(result)
         if is_left_to_master and result.status is not GetStatus.FOUND:
             return ResponseCode.PULL_RETRY_IMMEDIATELY
@@ -239,7 +243,9 @@ class PullMessageProcessor:
             broker.statistics.get_missed += 1
 
     def _suggested_broker(self, group: SubscriptionGroupConfig, result: GetResult) -> int:
-        """Which broker of the group to pull from next: a slave when this one lags behind its memory and slaves serve reads."""
+        """Return the broker of the group to pull from next: a slave if this consumer lags behind memory and slaves serve
+        reads.
+        """
         if not self._broker.options.slave_read_enable:
             return 0
         if self._has_master and self._sends_to_master(result):
@@ -249,13 +255,13 @@ class PullMessageProcessor:
         return group.broker_id
 
     def _sends_to_master(self, result: GetResult) -> bool:
-        """A slave whose master is there keeps only readers that lag behind the master's memory."""
+        """Return True if a slave sends the reader to its master: the master is there and still has the messages in memory."""
         return self._broker.min_broker_id == 0 and not result.suggest_pulling_from_slave
 
 
 @attrs.define(eq=False)
 class HeldPull:
-    """A pull that waits. `offset` moves past what arrived and is not for it, so that it is not looked at again."""
+    """A pull that waits. `offset` moves past messages that arrived and do not match, so that they are read only once."""
 
     processor: PullMessageProcessor
     channel: Channel
@@ -272,16 +278,16 @@ class HeldPull:
 
     @property
     def line(self) -> Line:
-        """Of all that wait at its queue."""
+        """Return the line of all pulls that wait at the queue."""
         return Line(Kind.PULL, self.header.topic, "", self.header.queue_id)
 
     @property
     def tags_codes(self) -> Collection[int] | None:
-        """Of the messages that may be for it."""
+        """Return the tags codes of messages that can match; None for any."""
         return self.wanted.tags_codes
 
     def attempt(self, last: bool) -> Answer:
-        """Read again, unless nothing came that the expression lets pass."""
+        """Read again, unless no message arrived that the expression matches."""
         if not last and self.wanted.matches is not None:
             first = self.processor.first_match(self)
             if first.status is GetStatus.NO_MATCHED_MESSAGE:

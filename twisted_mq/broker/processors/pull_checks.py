@@ -1,4 +1,6 @@
-"""Which pulls are allowed, and what they are for, in Apache's order and with its codes (PullMessageProcessor.processRequest)."""
+"""Checks pulls and returns their group, topic and selection, in Apache's order and with its codes
+(PullMessageProcessor.processRequest).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBS
 
 
 class CheckedParts(FilterParts, Protocol):
-    """What pulls are checked against."""
+    """The parts of the broker that the checks of pulls use."""
 
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
@@ -33,12 +35,12 @@ class CheckedParts(FilterParts, Protocol):
 
 
 def _forbidden(remark: str, forbidden_type: int) -> BrokerError:
-    """The refusal of a pull that says who forbids it."""
+    """Return the refusal of a pull, with the field that says what forbids it."""
     return BrokerError(ResponseCode.NO_PERMISSION, remark, {"forbiddenType": str(forbidden_type)})
 
 
 class PullChecks:
-    """Those of one broker."""
+    """Checks the pulls of one broker."""
 
     def __init__(self, broker: CheckedParts) -> None:
         self._broker = broker
@@ -46,7 +48,7 @@ class PullChecks:
     def check(
         self, channel: Channel, command: RemotingCommand, header: PullMessageRequestHeader
     ) -> tuple[SubscriptionGroupConfig, TopicConfig]:
-        """The group that pulls and the topic that it pulls of. Raises BrokerError."""
+        """Return the group that pulls and the topic that it pulls from. Raises BrokerError."""
         broker, options = self._broker, self._broker.options
         if not options.broker_permission & PERM_READ:
             raise _forbidden(f"the broker[{broker.advertised_ip}] pulling message is forbidden", BROKER_FORBIDDEN)
@@ -80,7 +82,7 @@ class PullChecks:
         return group, topic
 
     def _refuse_puller(self, channel: Channel, group: str) -> None:
-        """Refuse a reader that is no member of a group of push consumers. Raises BrokerError."""
+        """Refuse a client that is not a member of a group of push consumers. Raises BrokerError."""
         info = self._broker.consumers.groups.get(group)
         is_pushed = info is not None and (info.consume_type != ACTIVELY or channel in info.clients)
         if not is_pushed and group not in TOOLS_GROUPS and not group.startswith("CID_RMQ_SYS_"):
@@ -90,7 +92,7 @@ class PullChecks:
             )
 
     def selection(self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig) -> Selection:
-        """By the subscription that comes with the pull, or the group's from its heartbeats. Raises BrokerError."""
+        """Return the selection by the subscription in the pull, or else by the group's heartbeats. Raises BrokerError."""
         if header.sys_flag & FLAG_SUBSCRIPTION:
             return own_selection(self._broker, header)
         info = self._broker.consumers.groups.get(header.consumer_group)

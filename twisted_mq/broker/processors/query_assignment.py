@@ -1,6 +1,6 @@
-"""The broker divides queues: QUERY_ASSIGNMENT (400), SET_MESSAGE_REQUEST_MODE (401). Apache: QueryAssignmentProcessor.
+"""Divides queues among consumers: QUERY_ASSIGNMENT (400), SET_MESSAGE_REQUEST_MODE (401). Apache: QueryAssignmentProcessor.
 
-How a group consumes a topic, by pull or by pop, is kept in config/messageRequestMode.json.
+config/messageRequestMode.json says how each group consumes each topic: by pull or by pop.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class QueryAssignmentProcessor:
         }
 
     def query_assignment(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The client's queues of a topic; an answer without a list means that it is to keep those it has."""
+        """Return the client's queues of a topic. An answer without a list means that the client keeps its queues."""
         body = short_body(QueryAssignmentRequestBody, command)
         for name in ("topic", "consumer_group", "message_model"):
             if getattr(body, name) is None:
@@ -74,7 +74,7 @@ class QueryAssignmentProcessor:
         return command.answer(body=encode_body(QueryAssignmentResponseBody(assignments)))
 
     def _mode(self, topic: str, group: str) -> SetMessageRequestModeRequestBody:
-        """What was set, else the broker's default; a retry topic is pulled."""
+        """Return the mode that was set, or else the broker's default; a retry topic is always pulled."""
         known = self._request_modes.modes.get(topic, {}).get(group)
         if known is not None:
             return known

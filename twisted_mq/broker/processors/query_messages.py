@@ -1,4 +1,4 @@
-"""Looking at stored messages and queue entries: codes 12, 33 and 321 (Apache: QueryMessageProcessor, AdminBrokerProcessor)."""
+"""Looks up stored messages and queue entries: codes 12, 33 and 321 (Apache: QueryMessageProcessor, AdminBrokerProcessor)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
-"""Field beside the header of QUERY_MESSAGE (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
+"""Field beside the header of QUERY_MESSAGE that asks for a unique key (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
 NOT_FOUND = "can not find message, maybe time range not correct"
 MOST_ENTRIES = 10_000
 """Entries in one answer; Apache's broker has no limit."""
@@ -44,10 +44,11 @@ class QueryMessagesProcessor:
         }
 
     def query_message(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The records of a key, back to back; QUERY_NOT_FOUND without one.
+        """Return the records of a key, back to back; QUERY_NOT_FOUND if there are none.
 
-        A search by unique key asks for no number of its own: the store's default counts. Records of the topic whose key
-        only has the same hash are among them; clients leave those out. Records of other topics are never among them.
+        A search by unique key does not say how many it wants: the store's default limit applies. Records of the topic
+        whose key only has the same hash are among them; clients leave those out. Records of other topics are never among
+        them.
         """
         header = decode_header(QueryMessageRequestHeader, command)
         most = header.max_num
@@ -66,14 +67,14 @@ class QueryMessagesProcessor:
         return command.answer(ext_fields=fields, body=b"".join(records))
 
     def view_message(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The stored record at a physical offset; SYSTEM_ERROR where none begins there."""
+        """Return the stored record at a physical offset; SYSTEM_ERROR if no record begins there."""
         offset = decode_header(ViewMessageRequestHeader, command).offset
         return self._records.answer(
             channel, command, offset, lambda record, _: command.answer(body=record), brokers_own=True
         )
 
     def consume_queue(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Entries of a queue from an offset on; where a group is named, also what it subscribed to."""
+        """Return entries of a queue from an offset on and, if a group is named, its subscription."""
         header = decode_header(QueryConsumeQueueRequestHeader, command)
         store, topic, queue_id = self._store, header.topic or "", header.queue_id
         if queue_id not in store.queue_ids(topic):

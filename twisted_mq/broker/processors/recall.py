@@ -1,6 +1,6 @@
-"""Recalls of messages that wait for their time (370). Apache: RecallMessageProcessor.
+"""Recalls messages that wait for their time (370). Apache: RecallMessageProcessor.
 
-A recall is stored as a message for the same tick, which names the other one; the timer then drops both.
+A recall is stored as a message for the same tick that names the message to recall; the timer then drops both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NOT_AVAILABLE = "recall failed, broker service not available"
 
 
 class RecallParts(Protocol):
-    """The broker whose messages wait."""
+    """The parts of a broker that holds waiting messages."""
 
     options: BrokerOptions
     now_ms: Callable[[], int]
@@ -44,14 +44,14 @@ class RecallParts(Protocol):
 
 
 class RecallMessageProcessor:
-    """Takes back a message by the handle that its send was answered with."""
+    """Recalls a message by the handle from the answer to its send."""
 
     def __init__(self, broker: RecallParts) -> None:
         self._broker = broker
         self.processors = {RequestCode.RECALL_MESSAGE: self.recall}
 
     def recall(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The answer names the message's unique key; that it still waits is not checked, as in Apache."""
+        """Recall a message and answer with its unique key. Like Apache, do not check that the message still waits."""
         header = decode_header(RecallMessageRequestHeader, command)
         region = {"MSG_REGION": self._broker.options.region_id}
         try:
@@ -74,7 +74,7 @@ class RecallMessageProcessor:
             raise BrokerError(ResponseCode.SERVICE_NOT_AVAILABLE, _NOT_AVAILABLE)
 
     def _handle(self, header: RecallMessageRequestHeader) -> RecallHandle:
-        """The handle, when it belongs to this topic, this broker and a time to come. Raises BrokerError."""
+        """Return the handle if it belongs to this topic, this broker and a time to come. Raises BrokerError."""
         broker = self._broker
         if broker.topics.get(header.topic) is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"recall failed, the topic[{header.topic}] not exist")

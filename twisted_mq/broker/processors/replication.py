@@ -1,4 +1,4 @@
-"""What slaves and operators ask about replication: codes 45, 60, 61, 402 (a slave's copies of tables), 906 and 907.
+"""Tells slaves and operators about replication: codes 45, 60, 61, 402 (a slave's copies of tables), 906 and 907.
 
 Apache: the parts of AdminBrokerProcessor and QueryAssignmentProcessor that SlaveSynchronize and haStatus use.
 """
@@ -47,17 +47,17 @@ class ReplicationProcessor:
         }
 
     def delay_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How far each delay level was delivered."""
+        """Return the offset up to which each delay level was delivered."""
         schedule = self._waiting.schedule
         return command.answer(body=encode_body(DelayOffsetSerializeWrapper(schedule.offsets, schedule.data_version)))
 
     def timer_checkpoint(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How far the timer came, 56 bytes as in its file."""
+        """Return the timer's check point, 56 bytes as in its file."""
         self._check_timer("The checkpoint is null")
         return command.answer(body=self._waiting.timer.progress().checkpoint.encode())
 
     def timer_metrics(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How many messages of each topic wait for their time."""
+        """Return how many messages of each topic wait for their time."""
         self._check_timer("The timer message store is null")
         return command.answer(body=encode_body(self._waiting.timer.progress().metrics))
 
@@ -66,13 +66,13 @@ class ReplicationProcessor:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
 
     def request_modes(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """How groups are to consume."""
+        """Return how groups consume: by pull or by pop."""
         return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._modes.modes)))
 
     def ha_info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A master tells its addresses. A slave learns its master's from the name servers alone, from no request.
+        """Return a master's addresses. A slave learns its master's address only from the name servers, not from a request.
 
-        Apache's masters send theirs only where slaves act for them (enableSlaveActingMaster).
+        Apache's masters send their addresses only where slaves act for them (enableSlaveActingMaster).
         """
         header = decode_header(ExchangeHAInfoRequestHeader, command)
         if header.master_ha_address is not None:
@@ -90,5 +90,5 @@ class ReplicationProcessor:
         return command.answer(ext_fields=encode_header(answer))
 
     def ha_status(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The master's slaves, or the slave's master."""
+        """Return the master's slaves, or the slave's master."""
         return command.answer(body=encode_body(self._ha.runtime_info()))

@@ -1,8 +1,8 @@
-"""Replies: codes 324 (SEND_REPLY_MESSAGE) and 325 (its one-letter form). Apache: ReplyMessageProcessor.
+"""Delivers replies: codes 324 (SEND_REPLY_MESSAGE) and 325 (its one-letter form). Apache: ReplyMessageProcessor.
 
 A consumer answers a request with a message that names the client that asked (REPLY_TO_CLIENT). The broker pushes it to
-that client's connection (326, PUSH_REPLY_MESSAGE_TO_CLIENT), stores it where storeReplyMessageEnable is on, and answers
-the consumer with what became of the push.
+that client's connection (326, PUSH_REPLY_MESSAGE_TO_CLIENT) and stores it if storeReplyMessageEnable is on. Its answer to
+the consumer says whether the push succeeded.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
 
 PUSH_SECONDS = 10.0
-"""How long the client that asked may take to acknowledge its reply (Apache: Broker2Client.callClient)."""
+"""The time that the client that asked has to acknowledge its reply (Apache: Broker2Client.callClient)."""
 
 
 class ReplyParts(Protocol):
-    """The broker that hands replies on."""
+    """The parts of the broker that replies use."""
 
     options: BrokerOptions
     wall_ms: Callable[[], int]
@@ -77,7 +77,7 @@ class ReplyParts(Protocol):
 
 
 class ReplyMessageProcessor:
-    """Hands replies on; the checks of header and topic are those of a send, and so are its refusals."""
+    """Delivers replies. It checks header and topic as a send does, and refuses in the same way."""
 
     log = Logger()
 
@@ -91,7 +91,7 @@ class ReplyMessageProcessor:
         }
 
     def reply(self, read: Read, channel: Channel, command: RemotingCommand) -> Answer:
-        """Hand a reply on; `read` reads its header. Raises BrokerError."""
+        """Deliver a reply; `read` parses its header. Raises BrokerError."""
         header = read(command)
         try:
             self._check_topic(header.topic)
@@ -114,7 +114,7 @@ class ReplyMessageProcessor:
         return defer.Deferred.fromCoroutine(self._answer(pushed, channel, command, header, properties, queue_id))
 
     def _check_topic(self, topic: str) -> None:
-        """Raises BrokerError for another topic than the cluster's own of replies: a reply needs no right on its topic."""
+        """Raise BrokerError for a topic other than the cluster's reply topic, because a reply needs no right on its topic."""
         self._checks.check_name(topic)
         options = self._broker.options
         own = reply_topic(options.broker_cluster_name)
@@ -126,7 +126,7 @@ class ReplyMessageProcessor:
     def _push(
         self, channel: Channel, command: RemotingCommand, header: SendHeader, properties: dict[str, str]
     ) -> defer.Deferred[str | None]:
-        """Fires with None where the client that asked took the reply, else with why not."""
+        """Push the reply. Fires with None when the client that asked has taken it, otherwise with the reason."""
         client_id = properties.get(PROPERTY_MESSAGE_REPLY_TO_CLIENT)
         if client_id is None:
             return defer.succeed(f"reply message properties[{PROPERTY_MESSAGE_REPLY_TO_CLIENT}] is null")
@@ -183,7 +183,7 @@ class ReplyMessageProcessor:
         properties: dict[str, str],
         queue_id: int,
     ) -> RemotingCommand:
-        """Success or why the push failed; where the reply is stored, it says where."""
+        """Report success or why the push failed and, if the reply is stored, where it is."""
         remark = await pushed
         fields = {
             PROPERTY_MSG_REGION: properties[PROPERTY_MSG_REGION],
@@ -201,7 +201,7 @@ class ReplyMessageProcessor:
     def _store(
         self, channel: Channel, command: RemotingCommand, header: SendHeader, properties: dict[str, str], queue_id: int
     ) -> dict[str, str]:
-        """Where the reply is; nothing where the store does not take it, since it was handed on all the same."""
+        """Store the reply and return where it is; empty if the store refuses it, since the reply was pushed all the same."""
         tags = properties.get(PROPERTY_TAGS)
         message = InnerMessage(
             header.topic,

@@ -1,8 +1,8 @@
-"""How the broker is doing: codes 28 (GET_BROKER_RUNTIME_INFO) and 300 (QUERY_TOPIC_CONSUME_BY_WHO).
+"""Reports the broker's state: codes 28 (GET_BROKER_RUNTIME_INFO) and 300 (QUERY_TOPIC_CONSUME_BY_WHO).
 
-Keys as in Apache's AdminBrokerProcessor.prepareRuntimeInfo; figures of parts that do not exist here (thread pools other
-than the waiting sends and pulls, a transient store pool) are left out or 0. A master's slaves, which Apache's table does
-not have, are rows of their own.
+Keys are those of Apache's AdminBrokerProcessor.prepareRuntimeInfo. Values of parts that do not exist here (thread pools
+other than the waiting sends and pulls, a transient store pool) are left out or 0. A master's slaves, which Apache's table
+does not have, are rows of their own.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage
 from twisted_mq.storage.log.log_scan import first_store_timestamp
 
 NO_TRANSIENT_POOL = (1 << 31) - 1
-"""What Apache's broker answers without a transient store pool."""
+"""The value that Apache's broker reports without a transient store pool."""
 
 VERSION_NAME = "V5_3_3"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def human_bytes(count: float) -> str:
-    """1536 is "1.5 KiB" (Apache: MixAll.humanReadableByteCount)."""
+    """Return bytes as text: 1536 is "1.5 KiB" (Apache: MixAll.humanReadableByteCount)."""
     if count < 1024:
         return f"{int(count)} B"
     for unit in _UNITS[1:]:
@@ -56,7 +56,7 @@ def human_bytes(count: float) -> str:
 
 
 def human_time(seconds: float) -> str:
-    """How long the broker runs, as Apache prints it."""
+    """Return the time that the broker has run, as Apache prints it."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -64,7 +64,7 @@ def human_time(seconds: float) -> str:
 
 
 class MeasuredParts(Protocol):
-    """What is measured."""
+    """The parts of the broker that are measured."""
 
     options: BrokerOptions
     clock: IReactorTime
@@ -81,7 +81,7 @@ class MeasuredParts(Protocol):
 
 
 class RuntimeInfoProcessor:
-    """Figures for operators; everything is worked out when it is asked for."""
+    """Reports metrics to operators; every value is computed when it is asked for."""
 
     def __init__(self, broker: MeasuredParts) -> None:
         self._broker = broker
@@ -91,17 +91,17 @@ class RuntimeInfoProcessor:
         }
 
     def runtime_info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """All figures as one table of texts."""
+        """Return all values as one table of texts."""
         return command.answer(body=encode_body(KVTable(table=self.table())))
 
     def table(self) -> dict[str, str]:
-        """The same, not encoded."""
+        """Return the table before it is encoded."""
         delays = self._broker.waiting.schedule.running_stats()
         table = {**self._statistics(), **self._store(), **self._broker_state(), **self._timer(), **delays}
         return table | slave_rows(self._broker.ha.runtime_info())
 
     def groups_of_topic(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The groups that consume a topic now, or have an offset on it."""
+        """Return the groups that consume a topic now, or have an offset on it."""
         topic = decode_header(QueryTopicConsumeByWhoRequestHeader, command).topic
         online = {name for name, info in self._broker.consumers.groups.items() if topic in info.subscriptions}
         groups = sorted(online.union(self._broker.offsets.groups_of(topic)))
@@ -158,7 +158,7 @@ class RuntimeInfoProcessor:
         return table
 
     def _timer(self) -> dict[str, str]:
-        """How far the timer is behind (s, and messages), how many wait for their time, and its rates."""
+        """Return the timer's lag (s, and messages), the number of waiting messages, and the timer's rates."""
         broker, timer = self._broker, self._broker.waiting.timer
         behind_ms = broker.now_ms() - timer.read_ms if timer.read_ms else 0
         behind = broker.store.max_offset_in_queue(TIMER_TOPIC, 0) - timer.queue_offset
@@ -194,7 +194,7 @@ class RuntimeInfoProcessor:
 
 
 def _disks(paths: StorePaths) -> dict[str, str]:
-    """How full the disks of the log and of the queues are, by the measure that retention goes by."""
+    """Return how full the disks of the log and of the queues are, measured as retention measures it."""
     log = disk_space(paths.commit_log if os.path.isdir(paths.commit_log) else paths.root)
     queues = disk_space(paths.consume_queues if os.path.isdir(paths.consume_queues) else paths.root)
     return {

@@ -1,4 +1,5 @@
-"""Messages that a consumer gives back (36): to the group's retry topic after a delay, in the end to its dead letters.
+"""Takes messages that a consumer could not process (36): to the group's retry topic after a delay, in the end to its dead
+letters.
 
 Apache: AbstractSendMessageProcessor.consumerSendMsgBack.
 """
@@ -38,11 +39,11 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutStatus
 
 FIRST_LEVEL = 3
-"""The delay level of the first retry where the client leaves it to the broker; each further one is a level longer."""
+"""The delay level of the first retry if the client leaves it to the broker; each further retry is one level longer."""
 
 
 class SendBackParts(Protocol):
-    """The broker whose messages are given back."""
+    """The parts of the broker that messages given back use."""
 
     options: BrokerOptions
     random: Random
@@ -56,7 +57,7 @@ class SendBackParts(Protocol):
 
 
 class SendBackProcessor:
-    """Stores what a consumer could not handle for a later try."""
+    """Stores messages that a consumer could not process for a later retry."""
 
     log = Logger()
 
@@ -66,9 +67,9 @@ class SendBackProcessor:
         self.processors = {RequestCode.CONSUMER_SEND_MSG_BACK: self.send_back}
 
     def send_back(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """A delay level below 0 asks for a dead letter, 0 leaves the delay to the broker.
+        """Store a message for a retry. A delay level below 0 asks for a dead letter, 0 leaves the delay to the broker.
 
-        A group without retry queues is answered with success and nothing is stored: it gave the message up.
+        For a group without retry queues, answer with success and store nothing: the group gave the message up.
         """
         header = decode_header(ConsumerSendMsgBackRequestHeader, command)
         group = subscription_group(self._broker.groups, header.group)
@@ -125,7 +126,7 @@ class SendBackProcessor:
 
     @staticmethod
     def _again(stored: StoredMessage, topic: str, queue_id: int, *, level: int) -> InnerMessage:
-        """The message with where it first came from, its first id, and one try more."""
+        """Return the message with its original topic, its first id, and one more try."""
         properties = stored.properties
         properties.setdefault(PROPERTY_RETRY_TOPIC, stored.topic)
         properties.setdefault(PROPERTY_ORIGIN_MESSAGE_ID, stored.message_id)
@@ -134,7 +135,7 @@ class SendBackProcessor:
         return stored.copy_to(topic, queue_id, stored.head.reconsume_times + 1)
 
     def _put(self, group: str, message: InnerMessage) -> None:
-        """Store it where it has to wait, and count it, also as given back of the topic that it first came from.
+        """Store and count a message to retry, also as given back on its original topic.
 
         Raises BrokerError with the name of the store's refusal, as Apache's remark has it.
         """

@@ -1,8 +1,8 @@
-"""The messages of a batch send as the store takes them: back to back, all or none. Pure: no topic is looked up here.
+"""Prepares the messages of a batch send for the store: back to back, all or none. Pure: no topic is looked up here.
 
-Each message keeps its own properties and gets the batch's where it has none of that name. Apache's broker appends the
-batch's unique key to every message, where readers then take it for the message's own; ours leaves each message the key
-that its producer reports for it.
+Each message keeps its own properties and gets the batch's where it lacks a property of that name. Apache's broker appends
+the batch's unique key to every message, and readers then take it for the message's own. This broker leaves each message
+the key that its producer reports for it.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage
 
 MOST_TOGETHER = 4096
-"""Messages of a batch that are stored in one turn: some 25 ms. A batch of more is stored in several."""
+"""Messages of a batch that are stored in one turn, about 25 ms. A larger batch is stored in several turns."""
 _SEPARATOR = 2
 _WAITED = utf8(f"{PROPERTY_REAL_TOPIC}\x01")
-"""Says that a message has waited, to whoever looks in a topic for what was delivered."""
+"""A property that marks a message that has waited, for readers that look in a topic for delivered messages."""
 INNER_BATCH = MessageSysFlag.INNER_BATCH_FLAG
 _INNER_FLAGS = INNER_BATCH | MessageSysFlag.NEED_UNWRAP_FLAG
 
 
 @attrs.frozen(eq=False)
 class BatchSends:
-    """Of one broker; `always` are the properties that it gives every message."""
+    """Makes the batches of one broker; the broker gives every message the properties `always`."""
 
     always: Mapping[str, str]
 
     def pattern(self, header: SendHeader, target: SendTarget, queue_id: int, born_host: bytes) -> InnerMessage:
-        """What the messages of a batch share. Raises BrokerError for a retry topic, which takes none."""
+        """Return what the messages of a batch share. Raises BrokerError for a retry topic, which takes no batches."""
         if target.is_retry:
             remark = f"batch request does not support retry group {target.topic}"
             raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
@@ -66,40 +66,40 @@ class BatchSends:
         )
 
     def _own(self, pattern: InnerMessage) -> dict[str, str]:
-        """The properties that the producer gave the batch."""
+        """Return the properties that the producer gave the batch."""
         not_own = BROKERS_PROPERTIES | self.always.keys()
         return {name: value for name, value in pattern.property_map.items() if name not in not_own}
 
     def inner_key(self, target: SendTarget, pattern: InnerMessage) -> str | None:
-        """The unique key of a batch that becomes one record, by which its producer is told so; None for others."""
+        """Return the unique key that identifies a batch stored as one record to its producer; None for other batches."""
         key = pattern.property_map.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) if target.batch_queues else None
         return key or None
 
     def messages(self, body: bytes, pattern: InnerMessage) -> InnerBatch:
-        """Each as a record of its own. Raises RecordError, BrokerError for none."""
+        """Return each message as a record of its own. Raises RecordError, and BrokerError for an empty batch."""
         batch = batch_messages(body, self._own(pattern), self.always, pattern)
         if not len(batch):
             raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: a batch without a message")
         return batch
 
     def inner(self, body: bytes, flag: int, pattern: InnerMessage) -> InnerMessage:
-        """All in one record. Raises RecordError, BrokerError for too many."""
+        """Return all messages as one record. Raises RecordError, and BrokerError for too many messages."""
         return inner_batch(body, {**self._own(pattern), **self.always}, flag, pattern)
 
 
 def is_long(body: bytes) -> bool:
-    """Whether a batch has more than MOST_TOGETHER messages. Raises RecordError for one that ends early before that."""
+    """Return True if a batch has more than MOST_TOGETHER messages. Raises RecordError if it is cut off before that."""
     return len(body) > MOST_TOGETHER * LEAST_ENTRY_BYTES and next(cut_batch(body, MOST_TOGETHER)) < len(body)
 
 
 def check_short(body: bytes) -> None:
-    """Raises BrokerError for a batch of more than MOST_TOGETHER messages."""
+    """Raise BrokerError for a batch of more than MOST_TOGETHER messages."""
     if is_long(body):
         raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, f"body: a batch of more than {MOST_TOGETHER} ordered messages")
 
 
 def stretches(body: bytes) -> Generator[None, None, list[bytes]]:
-    """A long batch as several of at most MOST_TOGETHER messages, in steps of one. Raises RecordError."""
+    """Split a long batch into several of at most MOST_TOGETHER messages, in steps of one. Raises RecordError."""
     ends = [0]
     for end in cut_batch(body, MOST_TOGETHER):
         ends.append(end)
@@ -110,7 +110,7 @@ def stretches(body: bytes) -> Generator[None, None, list[bytes]]:
 def batch_messages(
     body: bytes, shared: Mapping[str, str], always: Mapping[str, str], message: InnerMessage
 ) -> InnerBatch:
-    """The messages of an encoded batch, that share what `message` says (topic, queue, flags, hosts).
+    """Return the messages of an encoded batch, which share the fields of `message` (topic, queue, flags, hosts).
 
     `shared` are the batch's own properties, `always` those that the broker gives every message. Raises RecordError.
     """
@@ -128,12 +128,12 @@ def batch_messages(
 
 
 def _without_brokers_own(text: bytes) -> bytes:
-    """Properties without those that brokers alone write."""
+    """Return properties without those that only brokers write."""
     return utf8(functools.reduce(delete_property, BROKERS_PROPERTIES, from_utf8(text)))
 
 
 def _are_complete(texts: Sequence[bytes], joined: bytes, names: Iterable[str]) -> bool:
-    """Whether it is plain to see, in texts of one length, that all end well, have these names at one place, and no tags."""
+    """Return True if texts of one length obviously all end well, have these names at the same place, and have no tags."""
     count, size = len(texts), len(texts[0])
     if not size or joined.find(b"TAGS\x01") >= 0 or joined[size - 1 :: size] != b"\x02" * count:
         return False
@@ -151,8 +151,8 @@ def _are_complete(texts: Sequence[bytes], joined: bytes, names: Iterable[str]) -
 class SharedProperties:
     """Properties of messages in the text form, in columns: `texts` as they are stored, each ended by a separator.
 
-    `_marked` are the same as Latin-1 with a separator before them, so that every name stands behind one; a search in
-    text costs a third of one in bytes.
+    `_marked` are the same as Latin-1 with a separator before them, so that every name follows a separator. A search in
+    text costs a third of a search in bytes.
     """
 
     def __init__(self, texts: Sequence[bytes]) -> None:
@@ -165,7 +165,7 @@ class SharedProperties:
         self.texts = list(texts)
 
     def complete(self, name: bytes, value: bytes) -> None:
-        """Give a property to those that have none of its name, which ends with 0x01."""
+        """Give a property to the messages that have none of its name, which ends with 0x01."""
         mark = (b"\x02" + name).decode("latin-1")
         entry = name + value + b"\x02"
         for place in [place for place, text in enumerate(self._marked) if mark not in text]:
@@ -173,19 +173,19 @@ class SharedProperties:
             self._marked[place] += entry.decode("latin-1")
 
     def tags_codes(self) -> list[int]:
-        """What the queue entries hold of the tags."""
+        """Return the tags codes for the queue entries."""
         mark = "\x02TAGS\x01"
         return [_tags_code(text.partition(mark)[2]) if mark in text else 0 for text in self._marked]
 
 
 def _tags_code(rest: str) -> int:
-    """The code of the tags at the beginning of properties, as Latin-1."""
+    """Return the code of the tags at the beginning of properties, as Latin-1."""
     tags = rest.partition("\x02")[0]
     return tags_code(tags if tags.isascii() else from_utf8(tags.encode("latin-1")))
 
 
 def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: InnerMessage) -> InnerMessage:
-    """The one record of a batch for a topic with batch queues, made after `message` (topic, queue, flags, hosts).
+    """Return the one record of a batch for a topic with batch queues, based on `message` (topic, queue, flags, hosts).
 
     Raises RecordError, BrokerError for more messages than a queue's entry can count.
     """
@@ -209,9 +209,9 @@ def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: 
 
 
 def check_inner_number(properties: Mapping[str, str], sys_flag: int, body: bytes) -> None:
-    """Whether a message that says how many it holds is such a batch. Raises BrokerError, RecordError.
+    """Check that a message with a number of inner messages is such a batch. Raises BrokerError, RecordError.
 
-    Apache's broker refuses one without the flag (HookUtils.checkInnerBatch), and believes the number otherwise.
+    Apache's broker refuses one without the flag (HookUtils.checkInnerBatch), and otherwise trusts the number.
     """
     number = properties.get(PROPERTY_INNER_NUM)
     if number is None:

@@ -1,4 +1,5 @@
-"""Why a send is not taken: before the put because of its topic, which is checked once and noted, after it because of the store.
+"""Decides why a send is refused: before the put because of its topic, which is checked once and remembered, and after it
+because of the store.
 
 Apache: AbstractSendMessageProcessor.preSend, msgCheck, SendMessageProcessor.handlePutMessageResult.
 """
@@ -30,9 +31,9 @@ SendHeader = SendMessageRequestHeader | SendMessageRequestHeaderV2
 
 @attrs.define(eq=False)
 class SendTarget:
-    """A topic that may be sent to: what the checks found, valid until the topic table changes.
+    """A topic that accepts sends: the result of its checks, valid until the topic table changes.
 
-    `is_special` are retry topics and strictly ordered ones.
+    `is_special` is true for retry topics and strictly ordered ones.
     """
 
     topic: str
@@ -43,7 +44,7 @@ class SendTarget:
     is_retry: bool = False
     order_mode: str | None = None
     is_new: bool = False
-    """It is not on disk yet, or the name servers have yet to hear of it."""
+    """True while the topic is not on disk, or the name servers do not know it."""
     is_special: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -51,9 +52,9 @@ class SendTarget:
 
 
 class SendChecks:
-    """`targets` are the topics that may be sent to without a further look; retry topics and new ones are not among them.
+    """Checks sends. `targets` are the topics that accept sends without further checks, without retry topics and new ones.
 
-    `known` fires when all topics are on disk and the name servers know of them.
+    `known` fires when all topics are on disk and the name servers know them.
     """
 
     def __init__(
@@ -74,7 +75,9 @@ class SendChecks:
         topics.on_change.append(self.targets.clear)
 
     def target(self, channel: Channel, header: SendHeader) -> SendTarget:
-        """Where a send goes; its topic is made where that is allowed. Raises BrokerError with Apache's codes and remarks."""
+        """Return the target of a send; create its topic if that is allowed. Raises BrokerError with Apache's codes and
+        remarks.
+        """
         topic, writable = header.topic, bool(self._options.broker_permission & PERM_WRITE)
         self._check_time()
         self.check_name(topic)
@@ -104,7 +107,7 @@ class SendChecks:
 
     @staticmethod
     def check_name(topic: str) -> None:
-        """Raises BrokerError for a name that no topic has, or a topic that brokers alone write."""
+        """Check the name of a topic. Raises BrokerError if it is invalid, or if only brokers write the topic."""
         fault = topic_fault(topic)
         if fault is not None:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, fault)
@@ -112,9 +115,9 @@ class SendChecks:
             raise BrokerError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")
 
     def when_known(self, topic: str) -> defer.Deferred[None]:
-        """Fires when a new topic is on disk and the name servers know it, or did not answer in time.
+        """Fire when a new topic is on disk and the name servers know it, or did not answer in time.
 
-        Fails with BrokerError where the topic can't be written now.
+        Fails with BrokerError if the topic cannot be written now.
         """
         return self._known().addCallback(lambda _: self._new.discard(topic))
 
@@ -137,12 +140,12 @@ class SendChecks:
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{name}] not exist, apply first please!{FAQ}")
         self._new.add(name)
-        self.when_known(name).addErrback(lambda _: None)  # the answer to this send tells it
+        self.when_known(name).addErrback(lambda _: None)  # the answer to this send reports it
         return config
 
 
 def _describe(config: TopicConfig) -> str:
-    """A topic as Apache's remarks print it (TopicConfig.toString)."""
+    """Return a topic as Apache's remarks print it (TopicConfig.toString)."""
     return (
         f"TopicConfig [topicName={config.topic_name}, readQueueNums={config.read_queue_nums},"
         f" writeQueueNums={config.write_queue_nums}, perm={perm_text(config.perm)},"
@@ -152,11 +155,11 @@ def _describe(config: TopicConfig) -> str:
 
 
 PROPERTIES_TOO_LONG = PutResult(PutStatus.PROPERTIES_SIZE_EXCEEDED)
-"""Told before they are read, which takes a second for some MiB."""
+"""Returned before the properties are parsed, which takes a second for some MiB."""
 
 
 def not_stored(options: BrokerOptions, result: PutResult) -> BrokerError:
-    """The refusal of what the store did not take; where the store takes nothing, it says why."""
+    """Return the refusal of what the store did not take; if the store takes nothing, the refusal says why."""
     illegal = (
         "the message is illegal, maybe msg body or properties length not matched."
         f" msg body length limit {options.max_message_size}B, msg properties length limit 32KB."

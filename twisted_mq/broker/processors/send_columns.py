@@ -1,7 +1,9 @@
-"""Sends whose headers have shapes, many at a time: what they share is checked and made once, see protocol.wire.shapes.
+"""Stores sends whose headers have the same shape, many at a time: common parts are checked and made once, see
+protocol.wire.shapes.
 
-This is the quick form of `SendMessageProcessor` for plain messages to topics that are neither new nor special. What it does not
-take, the processor gets as a command. A test holds answers, log and queues of both equal, byte for byte.
+This is the quick form of `SendMessageProcessor` for plain messages to topics that are neither new nor special. Sends that
+it does not take go to the processor as commands. A test checks that answers, log and queues of both are equal, byte for
+byte.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ VARYING = {
     int(RequestCode.SEND_MESSAGE): Varying(("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED),
     int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED),
 }
-"""What varies in the sends of each code: the queue, the time, properties."""
+"""The varying fields in the sends of each code: the queue, the time, properties."""
 READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
     int(RequestCode.SEND_MESSAGE): fast_header(SendMessageRequestHeader),
     int(RequestCode.SEND_MESSAGE_V2): fast_header(SendMessageRequestHeaderV2),
@@ -55,13 +57,13 @@ READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
 _UNUSUAL_FLAGS = V6_FLAGS | INNER_BATCH | OUT_OF_QUEUES
 _NO_WAIT = f"{PROPERTY_WAIT_STORE_MSG_OK}{NAME_VALUE_SEPARATOR}false"
 _LEAST_OPAQUE = b"1"
-"""Smaller is what begins with 0: no number in JSON, or 0 itself."""
+"""The smallest first byte. Smaller numbers begin with 0: either no number in JSON, or 0 itself."""
 _SUCCESS = int(ResponseCode.SUCCESS)
 
 
 @attrs.define(eq=False)
 class SendPattern:
-    """What the sends of one family share; places are indexes in the parts of a request.
+    """Values that the sends of one family share; places are indexes in the parts of a request.
 
     `properties` is a format of the record's properties for the parts at `values`.
     """
@@ -84,9 +86,9 @@ class SendPattern:
 
 @attrs.define(eq=False)
 class SendColumns:
-    """Takes streaks of sends.
+    """Stores streaks of sends.
 
-    `may_take` says whether nothing is asked before requests now, as access control and static topics do.
+    `may_take` is true while no check runs before requests, as access control and static topics do.
     """
 
     broker: SendParts
@@ -104,9 +106,9 @@ class SendColumns:
         self._small = sys.maxsize if times is None else SIZE_LIMITS[0]
 
     def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes | defer.Deferred[bytes]]:
-        """Store the sends from `start` on, up to the first that the processor has to look at.
+        """Store the sends from `start` on, up to the first that the processor has to handle.
 
-        Returns how many were stored, and their answers' frames.
+        Returns how many were stored, and the frames of their answers.
         """
         pattern = self._pattern(channel, streak)
         if pattern is None:
@@ -133,7 +135,7 @@ class SendColumns:
         return count, answers
 
     def _pattern(self, channel: Channel, streak: Streak) -> SendPattern | None:
-        """Return the pattern of a shape; None where its sends are not plain, or none of this channel are taken now."""
+        """Return the pattern of a shape; None if its sends are not plain, or sends of this channel are not taken now."""
         pattern: SendPattern | None = streak.family.kept
         if pattern is None or self.checks.targets.get(pattern.target.topic) is not pattern.target:
             pattern = streak.family.kept = self._new_pattern(streak)
@@ -191,7 +193,7 @@ class SendColumns:
     def _messages(
         self, channel: Channel, pattern: SendPattern, columns: Sequence[Sequence[bytes]], bodies: Sequence[bytes]
     ) -> PlainMessages | None:
-        """Return the messages; None where one has a value that has to be looked at by itself."""
+        """Return the messages; None if one has a value that has to be checked by itself."""
         queues, times, values = columns[pattern.queue_id], columns[pattern.born_timestamp], columns[pattern.values]
         is_binary = pattern.answers.serialize_type
         opaques = () if is_binary else columns[pattern.opaque]
@@ -263,7 +265,7 @@ def _answers(pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: P
 
 
 def _properties(text: str, varying: Collection[str], suffix: str) -> bytes:
-    """Return the format of a record's properties, in which the values that vary are open."""
+    """Return the format of a record's properties, with places for the values that vary."""
     form = b""
     for part in text.split(PROPERTY_SEPARATOR):
         name, end, value = part.partition(NAME_VALUE_SEPARATOR)

@@ -1,4 +1,4 @@
-"""What sends need of their broker."""
+"""Lists the parts of the broker that sends use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from twisted_mq.turns import Turns
 
 
 class SendParts(Protocol):
-    """The broker that is sent to."""
+    """The parts of the broker that sends use."""
 
     options: BrokerOptions
     now_ms: Callable[[], int]
@@ -43,7 +43,7 @@ class SendParts(Protocol):
     turns: Turns
 
     def dispatch(self) -> bool:
-        """Make what was stored visible."""
+        """Make the stored messages visible to consumers."""
 
     @property
     def store_host(self) -> bytes: ...

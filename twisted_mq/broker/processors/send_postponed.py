@@ -1,4 +1,4 @@
-"""Sends of messages that wait, for their time or for the end of their transaction.
+"""Takes sends of messages that wait, for their time or for the end of their transaction.
 
 Apache: HookUtils.checkInnerBatch, handleScheduleMessage, SendMessageProcessor.sendMessage.
 """
@@ -30,17 +30,17 @@ from twisted_mq.storage.interfaces import InnerMessage
 UNUSUAL = POSTPONING | BROKERS_PROPERTIES | {
     PROPERTY_TRANSACTION_PREPARED, PROPERTY_CLUSTER, PROPERTY_INNER_NUM, PROPERTY_ORDERED,
 }  # fmt: skip
-"""Properties that a plain message does not have: of those that wait or are ordered, and those that the broker sets itself."""
+"""Properties that a plain message does not have: of messages that wait or are ordered, and those that the broker sets itself."""
 
 UNUSUAL_IN_ORDER = UNUSUAL - {PROPERTY_ORDERED}
-"""The same of messages to ordered topics."""
+"""The same for messages to ordered topics."""
 
 OUT_OF_ORDER = POSTPONING | {PROPERTY_TRANSACTION_PREPARED}
 
 
 @attrs.frozen(eq=False)
 class PostponedSends:
-    """Of one broker; `always` are the properties that it gives every message."""
+    """Takes the postponed sends of one broker, which gives every message the properties `always`."""
 
     transactions: TransactionService
     postponement: Postponement
@@ -50,9 +50,10 @@ class PostponedSends:
     def cleaned(
         self, text: str, properties: dict[str, str], sys_flag: int, body: bytes, *, order_mode: str | None = None
     ) -> str:
-        """Unusual properties without what the broker sets itself. Raises BrokerError, RecordError.
+        """Return unusual properties without those that the broker sets itself. Raises BrokerError, RecordError.
 
-        TIMER_OUT_MS stays: with it a message has waited already, and a copy that a consumer sends on is delivered at once.
+        TIMER_OUT_MS stays: it marks a message that has waited already, so that a copy that a consumer sends on is
+        delivered at once.
         """
         check_order(properties, order_mode)
         check_inner_number(properties, sys_flag, body)
@@ -62,20 +63,20 @@ class PostponedSends:
         return text
 
     def put_aside(self, message: InnerMessage) -> InnerMessage:
-        """The same message where it waits for its time or its transaction, if it has to. Raises BrokerError."""
+        """Return the message as it is stored while it waits for its time or its transaction, if it has to. Raises BrokerError."""
         if is_half(message.property_map, message.reconsume_times):
             return self.transactions.prepare(message)
         return self.postponement.apply(message)
 
     def stored(self, message: InnerMessage) -> str | None:
-        """A message is where it waits, or dead: the handle that it can be taken back by, if it can."""
+        """Count a stored half message as prepared. Returns the handle to recall a message that waits, or None."""
         if message.topic is HALF_TOPIC:
             self.transactions.prepared(message)
         return handle_of(message.property_map, self.broker_name)
 
 
 def check_order(properties: Mapping[str, str], order_mode: str | None) -> None:
-    """Raises BrokerError for a message that waits, sent to an ordered topic, and for an ordered one sent to another."""
+    """Raise BrokerError for a message that waits, sent to an ordered topic, and for an ordered one sent to another topic."""
     if order_mode is None:
         if PROPERTY_ORDERED in properties:
             remark = f"the topic is not ordered, but {PROPERTY_ORDERED} is {properties[PROPERTY_ORDERED]}: send with a Producer"

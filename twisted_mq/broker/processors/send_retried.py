@@ -1,6 +1,7 @@
-"""Sends to retry topics: what was tried too often is dead (Apache: SendMessageProcessor.handleRetryAndDLQ).
+"""Takes sends to retry topics: a message that was retried too often becomes a dead letter (Apache:
+SendMessageProcessor.handleRetryAndDLQ).
 
-So is what a group gives back that consumes in order: waiting would break its order.
+So does a message that an ordered group gives back, because waiting would break the group's order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _NEVER = f"{PROPERTY_DELAY_TIME_LEVEL}\x01-1\x02"
 
 @attrs.frozen(eq=False)
 class RetriedSends:
-    """Of one broker."""
+    """Takes the retried sends of one broker."""
 
     topics: TopicConfigManager
     groups: SubscriptionGroupManager
@@ -30,9 +31,9 @@ class RetriedSends:
     now_ms: Callable[[], int]
 
     def dead_letters(self, header: SendHeader, version: int) -> SendTarget | None:
-        """The dead letters of the group, made where they are missing; None where the message may be retried.
+        """Return the group's dead letter topic, created if missing; None if the message may be retried.
 
-        `version` is the client's. Raises BrokerError for a group that there is not.
+        `version` is the client's. Raises BrokerError for an unknown group.
         """
         name = header.topic[len(RETRY_PREFIX) :]
         group = subscription_group(self.groups, name)
@@ -43,7 +44,7 @@ class RetriedSends:
 
 
 def undelayed(text: str) -> str:
-    """Properties of a message that is dead: it waits no more."""
+    """Return the properties of a dead letter, without those that make it wait."""
     rest = delete_property(text, PROPERTY_DELAY_TIME_LEVEL)
     end = "" if not rest or rest.endswith(PROPERTY_SEPARATOR) else PROPERTY_SEPARATOR
     return f"{rest}{end}{_NEVER}"
