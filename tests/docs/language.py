@@ -51,6 +51,8 @@ MENDED = (
     "storage/tables",
     "storage/timer",
     "storage/tools",
+    "twisted_mq/broker/clients",
+    "twisted_mq/broker/pop",
     "twisted_mq/broker/processors",
     "twisted_mq/client",
     "twisted_mq/routing",

@@ -1,4 +1,4 @@
-"""Which address clients are told (brokerIP1): the one given, or that of the interface which reaches the name server."""
+"""Decides which address clients get (brokerIP1): the configured one, or that of the interface that reaches the name server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WILDCARDS = frozenset({"0.0.0.0", "::", "*"})
 
 
 def interface_towards(host: str, port: int) -> str:
-    """This machine's address on the way to `host`; loopback where there is no way. No packet is sent."""
+    """Return this machine's address on the way to `host`; loopback if no way is known. Sends no packet."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -25,7 +25,7 @@ def interface_towards(host: str, port: int) -> str:
 def advertised_ip(
     given: str | None, name_servers: Sequence[str], towards: Callable[[str, int], str] = interface_towards
 ) -> str:
-    """brokerIP1 as configured, or derived from the first name server; loopback without either."""
+    """Return brokerIP1 as configured, or derived from the first name server; loopback without either."""
     if given:
         return given
     for address in name_servers:
@@ -38,7 +38,7 @@ def advertised_ip(
 
 
 def address_warning(advertised: str, name_servers: Sequence[str]) -> str | None:
-    """Why clients could not reach that address; None where nothing speaks against it."""
+    """Return why clients could not reach that address; None if nothing speaks against it."""
     if advertised in WILDCARDS:
         return f"brokerIP1={advertised} is a wildcard that no client can connect to; set brokerIP1 to a real address"
     try:

@@ -1,7 +1,8 @@
-"""How fast groups may read what has left the memory (Apache: ColdDataCgCtrService, without its adaptive strategies).
+"""Limits how fast groups may read messages that are not in memory any more (Apache: ColdDataCgCtrService, without its
+adaptive strategies).
 
-Cold is a read that lies further behind the log's end than accessMessageInMemoryMaxRatio of the memory: Apache asks the
-kernel which pages it has. Thresholds that operators set are kept until the broker stops, as Apache's.
+A read is cold if it is further behind the log's end than accessMessageInMemoryMaxRatio of the memory; Apache asks the
+kernel which pages are in memory. Thresholds that operators set are kept until the broker stops, as in Apache.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 
 PERIOD_SECONDS = 5.0
-"""The time that a threshold is for."""
+"""The period that a threshold applies to."""
 REMEMBERED_MS = 60_000
-"""A group that read nothing cold for so long is forgotten."""
+"""A group without cold reads for this long is forgotten."""
 MOST_THRESHOLDS = 10_000
 BUSY = "This consumer group is reading cold data. It has been flow control"
 
 
 @attrs.define
 class ColdRead:
-    """What one group read of cold data: bytes since the period began; times in ms."""
+    """The cold reads of one group: bytes since the period began; times in ms."""
 
     size_bytes: int
     last_ms: int
@@ -34,26 +35,26 @@ class ColdRead:
 
 @attrs.define(eq=False)
 class ColdReads:
-    """`thresholds` are bytes a period by group, instead of cgColdReadThreshold."""
+    """Counts and limits cold reads. `thresholds` are bytes per period by group, instead of cgColdReadThreshold."""
 
     options: BrokerOptions
     now_ms: Callable[[], int]
     thresholds: dict[str, int] = attrs.field(factory=dict)
     groups: dict[str, ColdRead] = attrs.field(factory=dict)
     size_bytes: int = 0
-    """Of all groups, since the period began."""
+    """The bytes that all groups have read since the period began."""
     log = Logger()
 
     def set_threshold(self, group: str, threshold: int) -> None:
-        """Raises BrokerError for one group too many."""
+        """Set a group's threshold. Raises BrokerError for one group too many."""
         if group not in self.thresholds and len(self.thresholds) >= MOST_THRESHOLDS:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{MOST_THRESHOLDS} groups have a threshold already")
         self.thresholds[group] = threshold
 
     def take(self, group: str, size_bytes: int, *, pushed: bool) -> None:
-        """Count a cold read. Raises BrokerError where a group whose messages are pushed to it has read too much.
+        """Count a cold read. Raises BrokerError if the group's messages are pushed to it and it has read too much.
 
-        Who pulls by himself is counted only: he would have to know what the refusal means.
+        A group that pulls by itself is only counted: its program would have to know what the refusal means.
         """
         if pushed and self._is_over(group):
             raise BrokerError(ResponseCode.SYSTEM_BUSY, BUSY)
@@ -71,7 +72,7 @@ class ColdReads:
         return read.size_bytes >= threshold or self.size_bytes >= self.options.global_cold_read_threshold
 
     def begin_period(self) -> None:
-        """Count anew; called each PERIOD_SECONDS."""
+        """Restart the count; called each PERIOD_SECONDS."""
         oldest = self.now_ms() - REMEMBERED_MS
         self.groups = {group: read for group, read in self.groups.items() if read.last_ms > oldest}
         for read in self.groups.values():
@@ -79,7 +80,7 @@ class ColdReads:
         self.size_bytes = 0
 
     def figures(self) -> dict[str, object]:
-        """As Apache's broker shows them."""
+        """Return thresholds and reads as Apache's broker shows them."""
         runtime = {
             group: {
                 "coldAcc": read.size_bytes,

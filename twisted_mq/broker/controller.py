@@ -1,4 +1,4 @@
-"""What all parts of one broker share (Apache: BrokerController)."""
+"""Holds the state that all parts of one broker share (Apache: BrokerController)."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from twisted_mq.turns import Turns, Work
 
 @attrs.define(eq=False, kw_only=True)
 class BrokerController:
-    """One broker's state. `call_from_thread` hands a call to the reactor's thread; times are ms.
+    """The state of one broker. `call_from_thread` passes a call to the reactor's thread; times are ms.
 
-    `now_ms` is what timers follow, and for everything that waits; `wall_ms` is the time of day that messages are stamped with.
+    Timers and everything that waits follow `now_ms`; `wall_ms` is the time of day for the times in messages.
 
-    The store is open, topics and groups are those to start with. `clean` says that the last broker stopped properly.
-    `ha_address` is what slaves are told; `route_cache` asks the name servers, where there are any. `in_thread` runs what
-    waits for the disk; `known` fires when the name servers know of all changes,
-    `registered` when these are on disk too.
+    The store is open; topics and groups are those at the start. `clean` is True if the last broker stopped properly.
+    `ha_address` is the address that slaves get; `route_cache` asks the name servers, if there are any. `in_thread` runs
+    work that waits for the disk; `known` fires when the name servers know of all changes, `registered` when these are on
+    disk too.
     """
 
     options: BrokerOptions
@@ -160,27 +160,27 @@ class BrokerController:
 
     @property
     def is_slave(self) -> bool:
-        """Whether the messages come from a master and not from clients."""
+        """True if the messages come from a master and not from clients."""
         return self.options.is_slave
 
     @property
     def store_host(self) -> bytes:
-        """The advertised address as records and message ids hold it."""
+        """Return the advertised address as records and message ids hold it."""
         return pack_host(self.advertised_ip, self.port)
 
     @property
     def address(self) -> str:
-        """The advertised address as host:port."""
+        """Return the advertised address as host:port."""
         return f"{self.advertised_ip}:{self.port}"
 
     def configure_store(self) -> None:
-        """Have the store take over the options as they are now."""
+        """Make the store use the options as they are now."""
         self.store.configure(store_config(self.options, self.store_host))
 
     def dispatch(self) -> bool:
-        """Make what was appended visible, then answer the requests that waited for it; whether a slave has more left.
+        """Make visible what was appended, then answer the requests that waited for it. Returns whether a slave has more left.
 
-        Under synchronous flush what is not on disk yet follows when it is, also where no sender waits for it.
+        Under synchronous flush, messages that are not on disk yet become visible when they are, also if no sender waits for them.
         """
         polling = self.polling
         more = self.store.dispatch(polling.arrived if polling.lines else None)
@@ -204,20 +204,20 @@ class BrokerController:
             self.dispatch()
 
     def close_begins(self) -> None:
-        """What is flushed from now on is made visible by the store's close, in its thread."""
+        """Leave it to the store's close, in its thread, to make visible what is flushed from now on."""
         self._closes = True
 
     def flushed(self, offset: int) -> defer.Deferred[bool]:
-        """Fires when the log is on disk up to `offset` (True) or that took too long (False); then it becomes visible."""
+        """Fire when the log is on disk up to `offset` (True), or that took too long (False). Then the messages become visible."""
         return self._flushes.flushed(offset)
 
     def consumer_ids_changed(self, group: str) -> None:
-        """Have the members of a group told that it changed, where that is wanted."""
+        """Notify the members of a group that it changed, if the settings say so."""
         if self.options.notify_consumer_ids_changed_enable:
             self._notices.changed(group)
 
     def channel_lost(self, channel: Channel) -> None:
-        """A client's connection is gone: its groups forget it, in slices, after the heartbeat that is being read."""
+        """Forget a client whose connection was lost in all its groups, in slices, after the heartbeat that is being read."""
         self.turns.must_run(client_lane(channel), self._leave(channel))
 
     def _leave(self, channel: Channel) -> Work[None]:
@@ -229,7 +229,7 @@ class BrokerController:
                 slice_end = self.now_ms() + SLICE_MS
 
     def take_snapshot(self) -> None:
-        """Remember the totals of this moment, and time the next puts and gets; called each second."""
+        """Record the current totals, and time the next puts and gets; called each second."""
         self.statistics.take_snapshot(self.clock.seconds())
         self._time_calls()
 
@@ -245,7 +245,7 @@ class BrokerController:
         self.timed_get.arm()
 
     def close_expired_clients(self) -> None:
-        """Close the connections of clients whose heartbeats stopped, and free the queues they locked."""
+        """Close the connections of clients whose heartbeats stopped, and free the queues that they locked."""
         now = self.now_ms()
         self.locks.forget_expired(now)
         for channel in dict.fromkeys([*self.producers.expired(now), *self.consumers.expired(now)]):

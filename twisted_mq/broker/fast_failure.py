@@ -1,7 +1,7 @@
-"""Requests that waited too long for their turn are refused, so that their clients try another broker (Apache: BrokerFastFailure).
+"""Refuses requests that waited too long for their turn, so that their clients try another broker (Apache: BrokerFastFailure).
 
-A request waits while the broker works on what other connections asked before it. What waits for a disk, a slave or a message is
-being worked on, and is not refused.
+A request waits while the broker works on earlier requests of other connections. A request that waits for a disk, a slave
+or a message is in progress, and is not refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NEVER: frozenset[int] = frozenset(
         RequestCode.SEND_REPLY_MESSAGE_V2,
     }
 )
-"""Requests of pools that Apache's broker does not clean."""
+"""Requests of the thread pools that Apache's broker does not clean."""
 
 
 def _by_code() -> dict[int, Limit]:
@@ -62,17 +62,19 @@ def _by_code() -> dict[int, Limit]:
 
 
 LIMITS = _by_code()
-"""Request code -> how long it may wait, in ms; all others wait as long as requests of operators."""
+"""Request code -> the time in ms that it may wait; all others may wait as long as requests of operators."""
 
 
 class FastFailure:
-    """Decides by the options as they are now."""
+    """Refuses late requests, by the options as they are now."""
 
     def __init__(self, options: BrokerOptions) -> None:
         self._options = options
 
     def __call__(self, command: RemotingCommand, waited_seconds: float, waiting: int) -> BrokerError | None:
-        """The refusal of a request that waited so long, with so many more of its connection; None for one that is served."""
+        """Return the refusal of a request that waited this long; None to serve it. `waiting` more requests of its
+        connection wait.
+        """
         options = self._options
         if not options.broker_fast_failure_enable or command.code in NEVER:
             return None

@@ -1,4 +1,6 @@
-"""What the flush thread says to those who wait for the disk, handed to the reactor's thread: all of one flush in one call."""
+"""Passes the flush thread's results on to the requests that wait for the disk: all of one flush in one call to the
+reactor's thread.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from twisted_mq.storage.interfaces import IMessageStore
 
 
 class FlushAnswers:
-    """Of one store. `dispatch` follows once all are answered, in the same turn of the reactor: what was flushed is shown."""
+    """The waits for the disk of one store. `dispatch` is called after all were answered, in the same turn of the reactor,
+    and makes the flushed messages visible.
+    """
 
     def __init__(
         self, store: IMessageStore, call_from_thread: CallFromThread, late: LateAnswers, dispatch: Callable[[], object]
@@ -27,13 +31,13 @@ class FlushAnswers:
         self._called = False
 
     def flushed(self, offset: int) -> defer.Deferred[bool]:
-        """Fires when the log is on disk up to `offset` (True) or that took too long (False)."""
+        """Fire when the log is on disk up to `offset` (True) or that took too long (False)."""
         waiting: defer.Deferred[bool] = defer.Deferred()
         self._store.when_flushed(offset, partial(self._tell, waiting))
         return waiting
 
     def _tell(self, waiting: defer.Deferred[bool], done: bool) -> None:
-        """In any thread. Who is told while a call is on its way is answered by it, or by one more that finds nothing."""
+        """Pass on a result, from any thread. If a call to the reactor is pending, that call or one empty further call answers."""
         self._told.append((waiting, done))
         if not self._called:
             self._called = True

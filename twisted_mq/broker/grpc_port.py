@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from twisted_mq.remoting.channel import Processor
 
 FRESH_SECONDS = 20.0
-"""The time a route of the name servers is used before it is requested again (Apache: topicRouteServiceCacheRefresh)."""
+"""The time that a route from the name servers is used before it is requested again (Apache: topicRouteServiceCacheRefresh)."""
 ANY_TYPE = "MIXED"
 
 

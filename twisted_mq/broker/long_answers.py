@@ -1,4 +1,4 @@
-"""Answers that are made of many rows: in slices, so that nobody else waits for them; long ones are written in a thread."""
+"""Makes answers of many rows in slices, so that other requests do not wait for them; encodes long ones in a thread."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Key = TypeVar("Key", bound=Hashable)
 Row = TypeVar("Row")
 
 ROWS_OF_SLICE = 128
-"""Rows take up to 0.1 ms each, with a queue's first and last message, or the search for a time."""
+"""Rows of one slice. A row takes up to 0.1 ms, with a queue's first and last message, or the search for a time."""
 
 
 def in_slices(count: int, row: Callable[[int], tuple[Key, Row]]) -> Generator[None, None, dict[Key, Row]]:
-    """Work that makes a row for each number from 0 on."""
+    """Make a row for each number from 0 on."""
     rows: dict[Key, Row] = {}
     for number in range(count):
         if number and number % ROWS_OF_SLICE == 0:
@@ -32,7 +32,7 @@ def in_slices(count: int, row: Callable[[int], tuple[Key, Row]]) -> Generator[No
 
 @attrs.frozen
 class Kept:
-    """An encoded table, taken when so many had asked for one."""
+    """An encoded table. It answers the requests up to number `asked`, and later ones that want the same version."""
 
     asked: int
     version: object
@@ -41,7 +41,7 @@ class Kept:
 
 @attrs.define(eq=False)
 class LongAnswers:
-    """Those of one broker. Of one `lane` one is made after the other, and past 1,000 the answer is SYSTEM_BUSY."""
+    """The long answers of one broker. Those of one `lane` are made one after the other; past 1,000 the answer is SYSTEM_BUSY."""
 
     turns: Turns
     in_thread: InThread
@@ -49,7 +49,7 @@ class LongAnswers:
     _kept: dict[Hashable, Kept] = attrs.field(factory=dict)
 
     def answer(self, lane: Hashable, command: RemotingCommand, body: Work[object]) -> Answer:
-        """The answer with a body that nobody else changes once it is made; at once where its first slice is all."""
+        """Return the answer with a body that does not change once it is made; at once if its first slice is all of it."""
         return then(self.turns.run(lane, self._encoded(body)), lambda data: command.answer(body=data))
 
     def shared(
@@ -59,9 +59,9 @@ class LongAnswers:
         body: Callable[[], Work[object]],
         version: Callable[[], object] = object,
     ) -> Answer:
-        """As `answer`, with the same bytes for all that had asked when they were made, or of one version.
+        """Like `answer`, but use the same bytes for all requests that came before they were made, or that want the same version.
 
-        Who waits holds no rows. What has no version that changes with each row gives none.
+        A request that waits holds no rows. Leave out `version` if the rows have none that changes with each of them.
         """
         self._asked += 1
         work = self._same(lane, self._asked, body, version)
@@ -90,7 +90,7 @@ class LongAnswers:
 
 
 def copied(table: Mapping[Key, Row]) -> Work[dict[Key, Row]]:
-    """The rows of a table as they are now; long where they are many."""
+    """Copy the rows of a table as they are now, in slices."""
     rows = dict(table)
     if len(rows) > ROWS_OF_SLICE:
         yield None

@@ -1,9 +1,9 @@
-"""Requests that wait for messages: pulls, pops and notifications (Apache: PullRequestHoldService, PopLongPollingService).
+"""Holds requests that wait for messages: pulls, pops and notifications (Apache: PullRequestHoldService, PopLongPollingService).
 
-Who waits for the same stands in one line. An arriving message wakes the lines that it concerns; after the dispatch of a
-batch those are answered together, so that one answer carries the whole batch. Every pull of a line is answered, as each
-reads for itself. Of pops and notifications as many are as messages arrived; one that finds nothing goes on waiting.
-Where that takes long, others have their turn in between.
+Requests that wait for the same messages form one line. An arriving message wakes the lines that it concerns. They are
+answered together after the dispatch of a batch, so that one answer carries the whole batch. Every pull of a line is
+answered, because each reads for itself. Only as many pops and notifications are answered as messages arrived; one that
+finds nothing goes on waiting. If that takes long, other requests have their turn in between.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from twisted_mq.remoting.shares import Served, Shares
 
 ALL_QUEUES = -1
 EARLY_MS = 50
-"""So much before its end a pop or a notification is answered (Apache: PopRequest.isTimeout)."""
+"""A pop or a notification is answered this long before its end (Apache: PopRequest.isTimeout)."""
 MOST_WAIT_MS = 300_000
-"""For how long a request waits at most, whatever it asks for. Clients ask for 15 to 30 s."""
+"""The longest time that a request waits, whatever it asks for. Clients ask for 15 to 30 s."""
 RESERVE = 1000
 """Waiting requests of an address that was served before which do not give way to others."""
 HOLD_CHECK_SECONDS = 5.0
-"""How often pulls are looked at for their time limit, and all for their connection (Apache: 5 s)."""
+"""The interval at which pulls are checked for their time limit, and all requests for their connection (Apache: 5 s)."""
 
 
 @attrs.define(eq=False)
@@ -42,7 +42,7 @@ class _Held:
     share: str
 
     def wants(self, arrived: Collection[int] | None) -> bool:
-        """Whether a message with one of these tags codes may be for it; None for any."""
+        """Return True if the request can want a message with one of these tags codes; None for any."""
         codes = self.request.tags_codes
         return arrived is None or codes is None or not set(codes).isdisjoint(arrived)
 
@@ -58,10 +58,10 @@ class _Arrival:
 
 
 class LongPolling:
-    """All that wait at one broker, of a line the one that ends first is woken first, of notifications the last.
+    """All requests that wait at one broker. The one that ends first is woken first in its line, of notifications the last.
 
-    `lines` is empty while nobody waits, `woken` while no message has arrived for them. `dispatch` shows what a pop put
-    when its time was up.
+    `lines` is empty while no request waits, `woken` while no message has arrived for them. `dispatch` makes visible what
+    a pop stored when its time was up.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LongPolling:
     ) -> None:
         self.lines: dict[Line, dict[_Held, None]] = {}
         self.gave_way = 0
-        """How many ended early, to make room for others."""
+        """The requests that ended early, to make room for others."""
         self.woken: dict[Line, _Arrival] = {}
         self._clock = clock
         self._now_ms = now_ms
@@ -89,15 +89,15 @@ class LongPolling:
         self._next_turn: interfaces.IDelayedCall | None = None
 
     def count(self, kind: Kind) -> int:
-        """How many of a kind wait."""
+        """Return how many requests of a kind wait."""
         return self._counts[kind]
 
     def length(self, line: Line) -> int:
-        """How many wait in a line."""
+        """Return how many requests wait in a line."""
         return len(self.lines.get(line, ()))
 
     def has_room(self, request: Waiting, limit: int) -> bool:
-        """Whether a request may wait where so many of its kind may. The largest share gives way: of it one ends early."""
+        """Return True if a request may wait when `limit` of its kind may. If needed, one of the largest share ends early."""
         kind = request.line.kind
         if self._counts[kind] < limit:
             return True
@@ -109,7 +109,7 @@ class LongPolling:
         return True
 
     def hold(self, request: Waiting) -> defer.Deferred[Ready]:
-        """Let a request wait. Fires with its answer, None where its client is gone; who cancels it gets none."""
+        """Let a request wait. Fires with its answer, or None if its client is gone. Never fires after it is cancelled."""
         timer, now_ms = None, self._now_ms()
         expires_ms = min(request.expires_ms, now_ms + MOST_WAIT_MS)
         if request.line.kind is not Kind.PULL:
@@ -124,7 +124,7 @@ class LongPolling:
     # messages
 
     def arrived(self, topic: str, queue_id: int, queue_offset: int, tags_code: int, store_timestamp: int) -> None:
-        """The store's arrival listener; `answer_woken` looks who wanted it."""
+        """Note an arriving message, as the store's listener; `answer_woken` finds the requests that want it."""
         for place in ((topic, ALL_QUEUES), (topic, queue_id)):
             for line in self._lines_at.get(place, ()):
                 arrival = self.woken.setdefault(line, _Arrival())
@@ -132,9 +132,9 @@ class LongPolling:
                 arrival.tags_codes.add(tags_code)
 
     def answer_woken(self) -> bool:
-        """Answer those for whom messages arrived; whether pops were tried, which put check points.
+        """Answer the requests for which messages arrived. Returns True if pops were tried, which stores check points.
 
-        Those that are answered in a later turn are followed by `dispatch`.
+        `dispatch` follows the answers of later turns.
         """
         woken, self.woken = sorted(self.woken.items()), {}
         for line, arrival in woken:
@@ -149,7 +149,7 @@ class LongPolling:
             yield None
 
     def _offer_to_first(self, line: Line, arrival: _Arrival) -> Iterator[Kind | None]:
-        """To as many as messages came, until one finds nothing."""
+        """Offer the arrival to as many requests as messages came, until one finds nothing."""
         left = arrival.count
         for held in self._in_turn(line):
             if held.wants(arrival.tags_codes) and not held.done.called:
@@ -167,7 +167,7 @@ class LongPolling:
     # turns
 
     def _answer_for_a_turn(self) -> bool:
-        """Do what is to be done for as long as a turn takes, and the rest in the next ones; whether pops were tried."""
+        """Work for as long as a turn takes, and do the rest in the next turns. Returns True if pops were tried."""
         if self._next_turn is not None:
             return False
         return self._answer_until(self._clock.seconds() + ROUND_SECONDS)
@@ -190,13 +190,13 @@ class LongPolling:
             self._dispatch()
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
-        """A queue may be popped again: of both kinds a request for all queues is tried, else one for the queue."""
+        """Try waiting pops and notifications of a queue that can be popped again: for all queues first, else for this one."""
         for kind in (Kind.POP, Kind.NOTIFICATION):
             if not self._wake(Line(kind, topic, group, ALL_QUEUES)):
                 self._wake(Line(kind, topic, group, queue_id))
 
     def _wake(self, line: Line) -> bool:
-        """Answer a request; False where none waits, or it found nothing."""
+        """Answer a request; False if none waits, or it found nothing."""
         for held in self._in_turn(line):
             gone = not held.request.channel.connected_now
             if not self._try(held, last=False):
@@ -208,12 +208,12 @@ class LongPolling:
     # ends
 
     def answer_expired(self, now_ms: int) -> None:
-        """Answer those whose time is up; let those go whose connection is gone, however long they wanted to wait."""
+        """Answer the requests whose time is up, and drop those whose connection is gone."""
         waiting = [held for line in self.lines.values() for held in line]
         self._end(held for held in waiting if held.expires_ms <= now_ms or not held.request.channel.connected_now)
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
-        """Answer the pulls of one queue: a reader among them is to go on elsewhere."""
+        """Answer the pulls of one queue, because a reader among them has to go on elsewhere."""
         self._end(list(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())))
 
     def offer_queue(self, topic: str, queue_id: int) -> None:
@@ -223,7 +223,7 @@ class LongPolling:
                 self._try(held, last=False)
 
     def answer_all(self, *kinds: Kind) -> None:
-        """Answer every request of these kinds, in this turn: the broker stops."""
+        """Answer every request of these kinds in this turn, because the broker stops."""
         self._work.append(
             self._ended([held for line, waiting in self.lines.items() if line.kind in kinds for held in waiting])
         )
@@ -252,7 +252,7 @@ class LongPolling:
             held.timer.cancel()
 
     def _try(self, held: _Held, *, last: bool) -> bool:
-        """Answer a request, if there is an answer; False where it goes on waiting."""
+        """Answer a request if there is an answer; False if it goes on waiting."""
         if held.done.called:
             return True
         self._drop(held)

@@ -1,4 +1,4 @@
-"""What a broker takes from the machine that it runs on, beside the reactor and the disk's files."""
+"""Lists what a broker uses of its machine, apart from the reactor and the files on disk."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Machine:
-    """A real one, where a simulation does not say otherwise. `monotonic` is in seconds."""
+    """The machine of a broker; the defaults are the real one. `monotonic` is in seconds."""
 
     bind: Bind = bind
     threads: Threads = SYSTEM_THREADS
     open_in_memory: OpenInMemory | None = None
-    """Opens what messages are kept in; None for the files of storePathRootDir."""
+    """Opens a store in memory; None for the files in storePathRootDir."""
     monotonic: Callable[[], float] = time.monotonic
     random: random.Random = attrs.field(factory=random.Random)
     process_id: Callable[[], int] = os.getpid
     coordinator: Callable[[BrokerOptions, interfaces.IReactorTime], ICoordinator] | None = None
-    """What ordered topics' lists are in; None for what orderCoordinator names."""
+    """Makes the coordinator of ordered topics' lists; None for the one that orderCoordinator names."""

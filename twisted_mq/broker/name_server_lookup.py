@@ -1,4 +1,4 @@
-"""Name servers that a broker looks up while it runs: by an address server's page, or by a name with several addresses.
+"""Looks up name servers while a broker runs: by an address server's page, or by a name with several addresses.
 
 Apache: BrokerController.initialize, fetchNamesrvAddrByAddressServer and fetchNameSrvAddrByDnsLookup.
 """
@@ -24,14 +24,14 @@ Resolve = Callable[[str], defer.Deferred[Sequence[str]]]
 
 
 class LookUp(Protocol):
-    """One look."""
+    """Looks up the name servers once."""
 
     async def __call__(self) -> list[str]:
-        """The name servers now, as host:port. Raises NameServerUnreachable, OSError, ValueError."""
+        """Return the name servers as host:port. Raises NameServerUnreachable, OSError, ValueError."""
 
 
 def by_address_server(options: BrokerOptions, reactor: interfaces.IReactorTime) -> LookUp:
-    """By the page of rocketmq.namesrv.domain."""
+    """Look them up on the page of rocketmq.namesrv.domain."""
     url = address_server_url(options.namesrv_domain, options.namesrv_domain_subgroup)
     server = AddressServer(url, http_get(reactor, FETCH_SECONDS))
 
@@ -42,7 +42,7 @@ def by_address_server(options: BrokerOptions, reactor: interfaces.IReactorTime) 
 
 
 def by_name(addresses: Sequence[str], resolve: Resolve) -> LookUp:
-    """All addresses that the names have."""
+    """Look up all addresses of the names."""
 
     async def look() -> list[str]:
         found: list[str] = []
@@ -55,13 +55,13 @@ def by_name(addresses: Sequence[str], resolve: Resolve) -> LookUp:
 
 
 def addresses_of_host(host: str) -> Sequence[str]:
-    """Its IPv4 addresses. Takes as long as the system's resolver does. Raises OSError."""
+    """Return the host's IPv4 addresses. Takes as long as the system's resolver does. Raises OSError."""
     found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 
 
 def _checked(addresses: Sequence[str]) -> list[str]:
-    """The addresses, each once. Raises ValueError for a text that is none."""
+    """Return the addresses, each once. Raises ValueError for a malformed one."""
     given = list(dict.fromkeys(one.strip() for one in addresses if one.strip()))
     for address in given:
         parse_host_text(address)
@@ -69,7 +69,7 @@ def _checked(addresses: Sequence[str]) -> list[str]:
 
 
 class NameServerLookUp:
-    """Keeps `name_servers`, a list that others read, as the look says. `changed` is called after each change."""
+    """Keeps `name_servers`, a list that others read, up to date. `changed` is called after each change."""
 
     log = Logger()
 
@@ -81,7 +81,7 @@ class NameServerLookUp:
         self._looking = False
 
     async def look(self) -> None:
-        """Look once. Where that fails or finds nothing, the name servers stay as they are."""
+        """Look once. If that fails or finds nothing, the name servers stay as they are."""
         if self._looking:
             return
         self._looking = True

@@ -31,7 +31,7 @@ Make = Callable[[bytes, StoredMessage], Answer]
 
 
 class RecordParts(Protocol):
-    """The broker whose records are named."""
+    """The parts of the broker that look up records."""
 
     options: BrokerOptions
     store: IMessageStore
@@ -83,7 +83,7 @@ class NamedRecords:
         return later  # type: ignore[return-value]  # what `decide` answers, now inside a Deferred
 
     def _shown(self, answer: object) -> object:
-        """Make visible what was stored. After a walk, no end of a socket read follows that would do so."""
+        """Make visible what was stored: an answer after a walk is not followed by the end of a socket read, which would do so."""
         self._broker.dispatch()
         return answer
 

@@ -19,11 +19,11 @@ from twisted_mq.config.options import option
 from twisted_mq.config.values import hours
 
 LISTEN_PORT = 10911
-"""What Apache's start-up code sets before it reads the file; BrokerConfig's own default is 6888."""
+"""The port that Apache's start-up code sets before it reads the file; BrokerConfig's own default is 6888."""
 
 
 class BrokerRole(enum.StrEnum):
-    """Apache: BrokerRole."""
+    """The role of a broker in its group (Apache: BrokerRole)."""
 
     ASYNC_MASTER = "ASYNC_MASTER"
     SYNC_MASTER = "SYNC_MASTER"
@@ -31,14 +31,14 @@ class BrokerRole(enum.StrEnum):
 
 
 class FlushDiskType(enum.StrEnum):
-    """Apache: FlushDiskType."""
+    """When a send is answered: before or after the flush (Apache: FlushDiskType)."""
 
     SYNC_FLUSH = "SYNC_FLUSH"
     ASYNC_FLUSH = "ASYNC_FLUSH"
 
 
 class MessageRequestMode(enum.StrEnum):
-    """Apache: MessageRequestMode."""
+    """The ways in which a group consumes (Apache: MessageRequestMode)."""
 
     PULL = "PULL"
     POP = "POP"
@@ -46,9 +46,9 @@ class MessageRequestMode(enum.StrEnum):
 
 @attrs.define(kw_only=True)
 class BrokerOptions(MetricsOptions):
-    """Settings of one broker. Mutable: its owner applies what a remote update allows."""
+    """Settings of one broker. Mutable: the owner applies the changes that remote updates may make."""
 
-    # who it is
+    # identity
 
     broker_name: str = option(
         "brokerName", attrs.Factory(local_host_name), "name shared by a master and its slaves", type="string"
@@ -840,48 +840,48 @@ class BrokerOptions(MetricsOptions):
 
     @property
     def is_slave(self) -> bool:
-        """Whether the messages come from a master and not from clients."""
+        """True if the messages come from a master and not from clients."""
         return self.broker_role == BrokerRole.SLAVE
 
     @property
     def is_sync_flush(self) -> bool:
-        """Whether a send is answered when it is on disk."""
+        """True if a send is answered once it is on disk."""
         return self.flush_disk_type == FlushDiskType.SYNC_FLUSH
 
     @property
     def waits_for_slaves(self) -> bool:
-        """Whether sends wait for copies; with inSyncReplicas 1 the master's own is enough (Apache: CommitLog.handleHA)."""
+        """True if sends wait for copies; with inSyncReplicas 1 the master's own copy is enough (Apache: CommitLog.handleHA)."""
         return self.broker_role == BrokerRole.SYNC_MASTER and self.in_sync_replicas > 1
 
     @property
     def counts_registered_slaves(self) -> bool:
-        """Whether only registered slaves' copies count: nothing else tells them from strangers', and somebody knows them."""
+        """True if only registered slaves' copies count: without authentication only name servers tell slaves from strangers."""
         asks = self.ha_count_registered_slaves_only and self.has_name_servers
         copies_matter = self.waits_for_slaves or self.order_coordinator is not None
         return copies_matter and asks and not self.tells_slaves_apart
 
     @property
     def tells_slaves_apart(self) -> bool:
-        """Whether slaves prove who they are, or their hosts are named."""
+        """True if slaves authenticate, or the settings name their hosts."""
         return bool(self.ha_shared_secret or self.ha_allowed_slaves)
 
     @property
     def closes_ha_port(self) -> bool:
-        """Whether no slave is served: the log is for those who have rights, and nothing tells slaves from strangers."""
+        """True if no slave is served: the log needs access rights, and slaves cannot be told from strangers."""
         asks = self.asks or self.authorization_enabled
         return asks and not self.tells_slaves_apart and not self.ha_open_under_access_control
 
     @property
     def commit_log_path(self) -> str:
-        """storePathCommitLog, or its default below storePathRootDir."""
+        """Return storePathCommitLog, or its default below storePathRootDir."""
         return self.store_path_commit_log or os.path.join(self.store_path_root_dir, "commitlog")
 
     @property
     def has_name_servers(self) -> bool:
-        """Whether there are name servers, or some are looked up."""
+        """True if name servers are configured, or looked up."""
         return bool(self.name_servers) or self.fetch_namesrv_addr_by_address_server
 
     @property
     def name_servers(self) -> list[str]:
-        """The addresses in namesrvAddr, without blanks and empty ones."""
+        """Return the addresses in namesrvAddr, without blanks and empty ones."""
         return [one.strip() for one in (self.namesrv_addr or "").split(";") if one.strip()]

@@ -60,7 +60,7 @@ class OrderedRoutes(Protocol):
     version: int
     """The number of changes so far."""
     acting: bool
-    """Whether this is a slave that stands in for a lost master."""
+    """True if this is a slave that replaces a lost master."""
 
     def shown(self, configs: list[TopicConfig]) -> list[TopicConfig]:
         """Return the topics with their permissions at this broker."""

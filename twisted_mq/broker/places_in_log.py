@@ -1,6 +1,6 @@
-"""Where in a queue the messages begin that lie behind a place in the log.
+"""Finds the first message of a queue after a place in the log.
 
-Places in the log tell what came later; store times do not, as a clock that is set back makes later ones smaller.
+A place in the log shows what came later. Store times do not, because they go back when the clock is set back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from twisted_mq.storage.interfaces import IMessageStore
 
 
 def first_behind(store: IMessageStore, topic: str, queue_id: int, physical_offset: int) -> int:
-    """The queue offset of the first message at or behind that place; the queue's end where there is none."""
+    """Return the queue offset of the first message at or after that place, or else the queue's end."""
     high = store.max_offset_in_queue(topic, queue_id)
     low = min(high, store.min_offset_in_queue(topic, queue_id))
     while low < high:

@@ -1,8 +1,8 @@
 """Registers the broker with every name server: at start, each 30 s, and at once when a topic changes (Apache: BrokerOuterAPI).
 
-While no name server knows the broker, it asks every 2 s.
+While no name server knows the broker, it tries every 2 s.
 
-A name server that cannot be reached is logged once and tried again at the next turn; the others are not held up.
+A name server that cannot be reached is logged once and tried again at the next turn; the others do not wait for it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from twisted_mq.remoting.errors import RemotingError
 Result = TypeVar("Result")
 
 ENCODED_AT_ONCE = 256
-"""Topics; more are encoded in a thread: 20,000 take half a second."""
+"""Topics that are encoded at once. More are encoded in a thread: 20,000 take half a second."""
 
 
 def registration_body(
@@ -52,7 +52,7 @@ def registration_body(
     compressed: bool,
     mappings: Mapping[str, TopicQueueMappingInfo] | None = None,
 ) -> bytes:
-    """The topics as a broker with this permission registers them, with the logical queues of those that are static."""
+    """Return the topics as a broker with this permission registers them, with the logical queues of static topics."""
     if permission & PERM_READ_WRITE != PERM_READ_WRITE:
         configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
     wrapper = TopicConfigAndMappingSerializeWrapper(
@@ -67,14 +67,14 @@ def registration_body(
 
 @attrs.define(eq=False)
 class _Change:
-    """A registration under way: the answers that are worth waiting for, and one for its being sent."""
+    """A registration in progress: the answers to wait for, and a Deferred that fires once it was sent."""
 
     left: int = 1
 
 
 @attrs.define(eq=False)
 class Registration:
-    """What is registered, and where: `name_servers` are host:port texts."""
+    """The broker's registration at name servers; `name_servers` are host:port texts."""
 
     options: BrokerOptions
     topics: TopicConfigManager
@@ -87,11 +87,11 @@ class Registration:
     static_topics: StaticTopics | None = None
     ordering: Ordering = attrs.field(factory=Ordering)
     on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
-    """Called with the fields of each answer: a slave's name the master (haServerAddr, masterAddr)."""
+    """Called with the fields of each answer; they name the master to a slave (haServerAddr, masterAddr)."""
     log = Logger()
     _unreachable: set[str] = attrs.field(factory=set)
     _knowing: set[str] = attrs.field(factory=set)
-    """Name servers whose last answer took the registration."""
+    """Name servers that accepted the last registration."""
     _changes: set[_Change] = attrs.field(factory=set)
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
@@ -99,10 +99,10 @@ class Registration:
     _asked: int = 0
     """Requests that name servers have not answered yet."""
     _lost: int = 0
-    """How often a name server stopped to answer: it may lack any of the versions until then."""
+    """The times that a name server stopped answering: it may lack any version up to then, so each counts as a new version."""
 
     def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
-        """Register all topics, or only those that changed; fires with what each name server said, in their order."""
+        """Register all topics, or only the changed ones. Fires with the result of each name server, in their order."""
         change = _Change()
         self._changes.add(change)
         sent = self._order.run(self._send, changed, change)
@@ -110,9 +110,9 @@ class Registration:
         return sent.addCallback(lambda calls: defer.gatherResults(calls))
 
     def _send(self, changed: list[TopicConfig] | None, change: _Change) -> defer.Deferred[list[defer.Deferred[bool]]]:
-        """Fires with the calls once all have left: an older version of the table never follows a later one."""
+        """Send the table. Fires with the calls once all have left: an older version never follows a later one."""
         if self._unreachable:
-            changed = None  # with a part in a new version a name server would take what it missed for known
+            changed = None  # with a part in a new version, a name server would assume that it knows what it missed
         configs = list(self.topics.topics.values()) if changed is None else changed
         routes, version = self.ordering.routes, self.topics.data_version
         counter = version.counter + self._lost
@@ -142,15 +142,17 @@ class Registration:
         return calls
 
     def again(self) -> defer.Deferred[list[bool]] | None:
-        """Register if no name server knows the broker and none is asked now: one that starts late is told within seconds."""
+        """Register if no name server knows the broker and no request is pending: a name server that starts late then
+        knows it in seconds.
+        """
         if self.is_known or self._left or self._asked or not self.name_servers:
             return None
         return self.register()
 
     def latest(self) -> defer.Deferred[None]:
-        """Fires when every name server that answers knows what changed before, at the latest after registerBrokerTimeoutMills.
+        """Fire when every name server that answers knows all earlier changes, after registerBrokerTimeoutMills at the latest.
 
-        One that was not reached the last time is not waited for.
+        A name server that could not be reached the last time is not waited for.
         """
         if not self._changes:
             return defer.succeed(None)
@@ -172,11 +174,11 @@ class Registration:
 
     @property
     def is_known(self) -> bool:
-        """Whether a name server took the last registration that it was sent: clients find no other broker."""
+        """True if a name server accepted the last registration; only then do clients find the broker."""
         return any(address in self._knowing for address in self.name_servers)
 
     def unregister(self) -> defer.Deferred[list[bool]]:
-        """Take the broker out of every name server's routes, for good. May be cancelled: then it fails."""
+        """Take the broker out of every name server's routes, for good. Can be cancelled: then it fails."""
         self._left = True
         self._knowing.clear()
         header = UnRegisterBrokerRequestHeader(

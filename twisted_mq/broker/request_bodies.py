@@ -1,6 +1,6 @@
-"""The JSON bodies of requests: short ones are read at once, long ones in a thread, one after the other.
+"""Parses the JSON bodies of requests: short ones at once, long ones in a thread, one after the other.
 
-A body that is no standard JSON, or of very many small values, is read at about 1 MiB/s.
+A body that is not standard JSON, or has very many small values, is parsed at about 1 MiB/s.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from twisted_mq.turns import Room, Turns, Work, outcome
 Body = TypeVar("Body")
 
 READ_AT_ONCE = 64 * 1024
-"""Bytes: a heartbeat of some hundred groups, the locks of a thousand queues."""
+"""Bytes that are parsed at once: a heartbeat of some hundred groups, or the locks of a thousand queues."""
 MOST_BODY_BYTES = 8 * 1024 * 1024
-"""The locks of all queues of the largest topic."""
+"""The longest body: the locks of all queues of the largest topic."""
 
 
 def short_body(body_class: type[Body], command: RemotingCommand) -> Body:
-    """A body that is never long. Raises BodyError, BrokerError."""
+    """Parse a body that is always short. Raises BodyError, BrokerError."""
     _check_size(command, READ_AT_ONCE)
     return decode_body(body_class, command.body)
 
@@ -43,14 +43,16 @@ def _check_size(command: RemotingCommand, most: int) -> None:
 
 @attrs.frozen(eq=False)
 class RequestBodies:
-    """Of one broker. 64 MiB of them may wait to be read."""
+    """Parses the bodies of one broker's requests. 64 MiB of them may wait."""
 
     turns: Turns
     in_thread: InThread
     _room: Room = attrs.field(factory=Room)
 
     def read(self, body_class: type[Body], command: RemotingCommand, answer: Callable[[Body], Answer]) -> Answer:
-        """What `answer` makes of the body, now or when it was read. Raises, or fails with, BodyError and BrokerError."""
+        """Return the result of `answer` for the body, at once or after it was parsed. Raises, or fails with, BodyError
+        and BrokerError.
+        """
         body = command.body
         if len(body) <= READ_AT_ONCE:
             return answer(decode_body(body_class, body))

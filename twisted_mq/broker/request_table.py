@@ -1,4 +1,4 @@
-"""Which processor answers which request, and which of the broker's parts each of them works on."""
+"""Maps requests to the processors that answer them, and gives each processor the parts of the broker that it works on."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RequestProcessor(Protocol):
 
 @attrs.frozen
 class Served:
-    """What a broker serves: processors by code, each behind what it is asked first, and sends many at a time."""
+    """The requests that a broker serves: processors by code, each with its checks before it, and sends many at a time."""
 
     processors: dict[int, Processor]
     columns: SendColumns | None
@@ -88,7 +88,7 @@ def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAn
     mapped, static = MappedRequests(broker), broker.static_topics
 
     def now() -> dict[int, Processor]:
-        """While there are no static topics, no request is looked at for them."""
+        """Return the processors. While no topic is static, requests are not checked for static topics."""
         served = guarded(mapped.before(table) if static.topics else table, access.checks, strict=access.strict)
         times = broker.statistics.request_times
         return served if times is None else times.of(served)

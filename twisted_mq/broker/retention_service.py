@@ -1,7 +1,7 @@
-"""Deletes what has expired in a running broker, and watches its disks (Apache: CleanCommitLogService and its like).
+"""Deletes expired files in a running broker, and watches its disks (Apache: CleanCommitLogService and similar services).
 
-`twisted_mq.storage.retention` decides; here are the turns, the pauses between deletions, and the thread in which the disk is
-measured and files are removed, because to unlink a file of 1 GiB can take a disk long.
+`twisted_mq.storage.retention` decides what expires. This module adds the turns, the pauses between deletions, and the
+thread that measures the disk and removes files, because removing a file of 1 GiB can take long.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from twisted_mq.storage.retention import DiskUsage, Needed, remove_file
 
 
 def local_hour(now_ms: int) -> int:
-    """The hour of the day that deleteWhen means, 0 to 23, in the machine's time zone."""
+    """Return the hour of the day that deleteWhen means, 0 to 23, in the machine's time zone."""
     return time.localtime(now_ms / 1000).tm_hour
 
 
 async def nothing_needed() -> Collection[Needed]:
-    """The needs of consumers that never keep a file."""
+    """Return the needs of consumers that never keep a file."""
     return ()
 
 
 def has_space(config: StoreConfig) -> bool:
-    """Whether the next file of the log and of a queue fit on their disks. Raises OSError."""
+    """Return True if the next file of the log and of a queue fit on their disks. Raises OSError."""
     needed = {
         config.paths.commit_log: config.mapped_file_size_commit_log,
         config.paths.consume_queues: config.mapped_file_size_consume_queue,
@@ -41,7 +41,7 @@ def has_space(config: StoreConfig) -> bool:
 
 
 class RetentionService:
-    """One turn after the other; `turn` is called every cleanResourceInterval, `stop` ends the one that runs."""
+    """Deletes expired files in turns; `turn` is called every cleanResourceInterval, `stop` ends the one that runs."""
 
     log = Logger()
 
@@ -72,13 +72,13 @@ class RetentionService:
         self._running: defer.Deferred[None] | None = None
 
     def turn(self) -> defer.Deferred[None]:
-        """One turn; fires when it is over, never with a failure: the next turn tries again."""
+        """Run one turn. Fires when it is over, never with a failure: the next turn tries again."""
         self._running = defer.ensureDeferred(self._turn())
         self._running.addErrback(self._failed)
         return self._running
 
     def stop(self) -> None:
-        """End a turn that runs; the store may be closed then. A second call does nothing."""
+        """End a running turn; the store may be closed afterwards. A second call does nothing."""
         running, self._running = self._running, None
         if running is not None:
             running.cancel()
@@ -107,7 +107,7 @@ class RetentionService:
             self._store.gate.no_space = False
 
     async def _remove_all(self, paths: Sequence[str], pause: float) -> None:
-        """Remove files, oldest first; at the first that will not go all others wait with it, so that no hole is made."""
+        """Remove files, oldest first. If one cannot be removed, keep all later ones too, so that the log has no gap."""
         for number, path in enumerate(paths):
             if number:
                 await task.deferLater(self._clock, pause)

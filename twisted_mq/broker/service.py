@@ -1,7 +1,7 @@
 """Starts and stops one broker on a reactor: store, tables, listening ports, registration, periodic work.
 
-Order of a start: take the port, lock and recover the store, load the tables, listen, register. A stop goes backwards:
-unregister, stop listening, answer the waiting pulls, close the clients, save the tables, close the store.
+A start takes the port, locks and recovers the store, loads the tables, listens, and registers. A stop goes backwards:
+it unregisters, stops listening, answers the waiting pulls, closes the clients, saves the tables, and closes the store.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ ORDER_SAVE_SECONDS = 10.0
 
 INDEX_SECONDS = 0.05
 INDEX_STEP_BYTES = 1 << 20
-"""The interval, and the part of the log in bytes, that is indexed beside what the sends themselves index: about 5 ms."""
+"""The interval of indexing, and the bytes of the log that it indexes beside those that sends index: about 5 ms."""
 
 UNKNOWN_SECONDS = 2.0
 """The interval at which a broker that no name server knows tries to register."""
@@ -143,7 +143,9 @@ class BrokerService(service.Service):
         machine: Machine | None = None,
         access: ServerAccess | None = None,
     ) -> None:
-        """`access` is shared with an embedded name server. Without one, the broker creates its own when it starts."""
+        """Create a broker. `access` is shared with an embedded name server; without it, the broker creates its own when
+        it starts.
+        """
         self.options = options
         self._machine = machine or Machine()
         self.port = 0
@@ -165,7 +167,7 @@ class BrokerService(service.Service):
         self._savers: list[TableSaver] = []
         self._retention: RetentionService | None = None
         self._name_servers = options.name_servers
-        """Shared by all who ask name servers; changed in place."""
+        """Shared by all parts that ask name servers; changed in place."""
         self._asked: NameServers
         self._watch = Watch()
         self._store: FileMessageStore | MemoryMessageStore
@@ -285,12 +287,12 @@ class BrokerService(service.Service):
         )
 
     def _known_and_saved(self) -> defer.Deferred[None]:
-        """Fires when the name servers that answer know all changes, and they are on disk. Fails with BrokerError."""
+        """Fire when the name servers that answer know all changes, and they are on disk. Fails with BrokerError."""
         saved = defer.gatherResults([saver.when_saved() for saver in self._savers], consumeErrors=True)
         return self._then_known(saved)
 
     def _topics_known(self) -> defer.Deferred[None]:
-        """As `_known_and_saved`, of topics alone: a message whose topic is lost with the process reaches nobody."""
+        """Like `_known_and_saved`, for topics only: a message whose topic is lost with the process reaches no consumer."""
         return self._then_known(self._topics_saver.when_saved())
 
     def _then_known(self, saved: defer.Deferred[Any]) -> defer.Deferred[None]:
@@ -303,7 +305,7 @@ class BrokerService(service.Service):
         table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable | TopicMappingTable,
         undo: contextlib.ExitStack,
     ) -> TableSaver:
-        """Return what writes the table after its changes."""
+        """Return the saver that writes the table after its changes."""
         saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
         self._savers.append(saver)
         undo.callback(saver.abandon)
@@ -536,7 +538,7 @@ class BrokerService(service.Service):
         return {} if ends is None else ending_certificate(path, ends, self.wall_ms() / 1000)
 
     def _address_servers(self) -> list[str]:
-        """Where the name servers' page is, whose way out of this machine is the one to the name servers, too."""
+        """Return the address of the name servers' page: the route to it is also the route to the name servers."""
         domain = self.options.namesrv_domain
         fetches = self.options.fetch_namesrv_addr_by_address_server
         return [domain if ":" in domain else f"{domain}:80"] if fetches else []
@@ -594,7 +596,7 @@ class BrokerService(service.Service):
     # stop
 
     def stopService(self) -> defer.Deferred[None]:
-        """Close everything; fires when the store is closed. A second call does nothing."""
+        """Close everything. Fires when the store is closed. A second call does nothing."""
         super().stopService()
         listening, self._listening = self._listening, []
         if not listening:
@@ -602,7 +604,7 @@ class BrokerService(service.Service):
         return defer.ensureDeferred(self._stop(self._steps_of_stop(listening)))
 
     async def _stop(self, steps: list[Step]) -> None:
-        """Run the steps, then close the store whatever they do. Delivery progress is written after the log's copies."""
+        """Run the steps, then close the store whatever the steps do. Delivery progress is written after the log's copies."""
         await stop_all(self._reactor, steps)
         closed = await take(self._reactor, "close of the store", self._close_store, CLOSE_SECONDS)
         if not closed:
@@ -650,7 +652,7 @@ class BrokerService(service.Service):
 
 
 def loaded(table: Callable[[str], Table], folder: str, name: str) -> Table:
-    """A JSON table of the config folder, read."""
+    """Load a JSON table of the config folder."""
     made = table(os.path.join(folder, name))
     made.load()
     return made

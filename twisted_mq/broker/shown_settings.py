@@ -1,7 +1,7 @@
-"""What GET_BROKER_CONFIG shows: the settings that count here, with the values they have in effect, under Apache's keys.
+"""Lists the settings that GET_BROKER_CONFIG shows, with the values in effect, under Apache's keys.
 
-A key that this broker reads nothing from is not shown: its value would pretend. Where the broker always does what one
-value of such a key means, that value is shown, whatever the file says. Secrets are never shown.
+A key that this broker does not read is not shown, because its value would mislead. If the broker always behaves as one
+value of such a key says, that value is shown, whatever the file says. Secrets are never shown.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ FIXED: dict[str, bool | int | str] = {
     "storeType": "default",
     "useStaticSubscription": False,
 }
-"""Keys of Apache's that are no options here, or options without effect, and the value that this broker acts by."""
+"""Apache's keys that are not options here, or options without effect, and the value that describes this broker."""
 
 
 def settings_text(options: BrokerOptions, ip: str, port: int, ha_address: str) -> str:
-    """All shown settings as lines of key=value, sorted."""
+    """Return all shown settings as lines of key=value, sorted."""
     values = FIXED | shown_options(options) | _resolved(ip, port, ha_address)
     return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()))
 
 
 def _resolved(ip: str, port: int, ha_address: str) -> dict[str, int | str]:
-    """What was left to the broker: its addresses and ports, and what it is short of to tell slaves where it listens."""
+    """Return the settings that were left to the broker: its addresses and ports, and what a slave needs to find it."""
     resolved: dict[str, int | str] = {"brokerIP1": ip, "listenPort": port}
     if ha_address:
         ha_ip, _, ha_port = ha_address.rpartition(":")

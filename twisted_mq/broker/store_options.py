@@ -1,4 +1,4 @@
-"""The store's part of the broker's options."""
+"""Makes the store's configuration from the broker's options."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _SPELLED_BY_APACHE = {
 
 
 def store_config(options: BrokerOptions, store_host: bytes) -> StoreConfig:
-    """Every field of StoreConfig that is a key of the broker, as the broker's options have it.
+    """Return the store's configuration, each field with the value of the broker's key.
 
-    The names are the same but for the `_ms` of times. A slave has no transient pool (Apache: TransientStorePool).
+    The names are the same except for the `_ms` of times. A slave has no transient pool (Apache: TransientStorePool).
     """
     keys = {field.name: _key(field.name) for field in attrs.fields(StoreConfig)}
     values = {name: getattr(options, key) for name, key in keys.items() if hasattr(options, key)}

@@ -1,6 +1,6 @@
-"""A stored record as the source of another message: retries, dead letters and delayed deliveries copy what is stored.
+"""Reads a stored record as the source of another message: retries, dead letters and delayed deliveries copy stored messages.
 
-The body stays in its stored form, compressed or not; hosts, born time and flags go along.
+The body keeps its stored form, compressed or not; hosts, born time and flags are copied.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ Place = tuple[str, int]
 """Topic and queue id."""
 
 _NEVER_WAITED_FOR = NOT_ALLOWED_SEND_TOPICS | {TIMER_TOPIC}
-"""A message that names one of these was made by a stranger; delivered there it would come again and again."""
+"""Topics that no waiting message is for. A message that names one of them was forged; delivered there it would come back
+forever.
+"""
 
 
 @attrs.define(eq=False)
@@ -40,7 +42,7 @@ class StoredMessage:
 
     @classmethod
     def read(cls, record: Buffer) -> StoredMessage:
-        """Raises RecordError for a damaged record; the body's CRC is not checked."""
+        """Parse a record. Raises RecordError for a damaged one; the body's CRC is not checked."""
         head = read_head(record, 0)
         spans = read_spans(record, 0, head)
         return cls(
@@ -52,21 +54,21 @@ class StoredMessage:
 
     @property
     def message_id(self) -> str:
-        """The offset id: store host and physical offset."""
+        """Return the offset id: store host and physical offset."""
         return offset_message_id(self.head.store_host, self.head.physical_offset)
 
     def number(self, name: str) -> int | None:
-        """A property that holds a long; None where it is missing or no number."""
+        """Return a property that holds a long; None if it is missing or not a number."""
         return parse_int(self.properties.get(name), 64)
 
     @property
     def real_place(self) -> Place | None:
-        """The topic and queue that a waiting message is for; None where its properties name none that it may be for."""
+        """Return the topic and queue that a waiting message is for; None if its properties name no allowed place."""
         topic, queue_id = self.properties.get(PROPERTY_REAL_TOPIC), self.number(PROPERTY_REAL_QUEUE_ID)
         return None if not topic or queue_id is None or topic in _NEVER_WAITED_FOR else (topic, queue_id)
 
     def encoded(self, topic: str, queue_id: int, queue_offset: int, physical_offset: int) -> bytes:
-        """The record under another topic and at another place, with the properties as they are now."""
+        """Return the record under another topic and at another place, with the properties as they are now."""
         head = self.head
         return encode_record(
             utf8(topic),
@@ -87,7 +89,7 @@ class StoredMessage:
         )
 
     def copy_to(self, topic: str, queue_id: int, reconsume_times: int | None = None) -> InnerMessage:
-        """The message for another queue, with the properties as they are now."""
+        """Return the message for another queue, with the properties as they are now."""
         head, properties = self.head, self.properties
         return InnerMessage(
             topic,

@@ -1,7 +1,7 @@
-"""Writes a table of the broker behind what changes it: in a thread, from a snapshot, however often it changed meanwhile.
+"""Writes a table of the broker after it changed: in a thread, from a snapshot, once for all changes meanwhile.
 
-A write that fails is said once and tried again until it succeeds, so that nothing that was acknowledged depends on the
-moment at which the disk was full. Who has to wait for the disk asks `when_saved`.
+A write that fails is logged once and tried again until it succeeds, so that a disk that is full for a moment loses
+nothing that was acknowledged. Callers that have to wait for the disk use `when_saved`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class SavedTable(Protocol):
     """A table in one file."""
 
     def snapshot(self) -> Callable[[], object]:
-        """What writes the table as it is now, in any thread. The call raises OSError."""
+        """Return a function that writes the table as it is now, in any thread. The function raises OSError."""
 
 
 class TableSaver:
-    """One table's writer. `touch` after a change; at most one write is under way."""
+    """Writes one table. Call `touch` after a change; at most one write is in progress."""
 
     log = Logger()
 
@@ -44,17 +44,17 @@ class TableSaver:
 
     @property
     def is_saved(self) -> bool:
-        """Whether all changes are on disk."""
+        """True if all changes are on disk."""
         return not self._dirty and self._writing is None
 
     def touch(self) -> None:
-        """The table changed: write it soon."""
+        """Write the table soon, because it changed."""
         self._dirty = True
         if self._writing is None and self._retry is None:
             self._write()
 
     def when_saved(self) -> defer.Deferred[None]:
-        """Fires when all changes made so far are on disk; with later ones, where those come before the disk is ready."""
+        """Fire when all changes made so far are on disk, perhaps together with later ones."""
         if self.is_saved:
             return defer.succeed(None)
         waiting: defer.Deferred[None] = defer.Deferred(self._waiting_is_over)
@@ -94,14 +94,14 @@ class TableSaver:
             ended.callback(None)
 
     def abandon(self) -> None:
-        """Write nothing more, not even what failed: the broker did not start."""
+        """Write nothing more, not even after a failure: the broker did not start."""
         self._abandoned = True
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None
 
     async def stop(self) -> None:
-        """Write what is not written yet, once more where the last try failed; `when_saved` is cancelled for who waits."""
+        """Write outstanding changes, once more if the last try failed; cancel pending `when_saved`."""
         if self._retry is not None:
             self._retry.cancel()
             self._retry = None

@@ -1,4 +1,4 @@
-"""What a broker keeps in its config folder for its own parts; topics, groups and offsets have their managers."""
+"""Holds the broker's tables in its config folder, except topics, groups and offsets, which have their managers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetri
 
 @attrs.frozen
 class BrokerTables:
-    """One table of each, loaded."""
+    """The loaded tables, each kind once."""
 
     request_modes: MessageRequestModeTable
     transaction_metrics: TransactionMetricsTable
@@ -25,7 +25,7 @@ class BrokerTables:
 
     @classmethod
     def load(cls, folder: str) -> BrokerTables:
-        """Those of a config folder; a damaged file falls back to its .bak, a missing one is empty."""
+        """Load the tables of a config folder. A damaged file falls back to its .bak, a missing one is empty."""
         tables = cls(
             MessageRequestModeTable(os.path.join(folder, "messageRequestMode.json")),
             TransactionMetricsTable(os.path.join(folder, "transactionMetrics")),

@@ -1,4 +1,4 @@
-"""`twistd mqbroker`: options and the tree of services; with --embedded-namesrv a name server in the same process."""
+"""Runs `twistd mqbroker`: options and services; with --embedded-namesrv a name server in the same process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from twisted_mq.storage.errors import StoreError
 
 EMBEDDED = "--embedded-namesrv"
 ENCRYPTION = [one.name for one in attrs.fields(TlsOptions) if one.name.startswith("tls_")]
-"""Settings that an embedded name server has from its broker."""
+"""Settings that an embedded name server takes from its broker."""
 
 
 class Options(DaemonOptions[BrokerOptions]):
@@ -82,7 +82,7 @@ class Options(DaemonOptions[BrokerOptions]):
 
 
 def with_embedded_port(words: Sequence[str]) -> list[str]:
-    """The same command line with the port of --embedded-namesrv always given: it may be left out."""
+    """Return the command line with the port of --embedded-namesrv filled in, since users may omit it."""
     given: list[str] = []
     position = 0
     while position < len(words):
@@ -97,7 +97,7 @@ def with_embedded_port(words: Sequence[str]) -> list[str]:
 
 
 class EmbeddedNamesrv(service.MultiService):
-    """A name server, and a broker that is made once the name server's port is known."""
+    """A name server, and a broker that is created once the name server's port is known."""
 
     def __init__(self, broker: BrokerOptions, namesrv: NamesrvOptions, reactor: IReactorTime) -> None:
         super().__init__()
@@ -124,13 +124,13 @@ class EmbeddedNamesrv(service.MultiService):
 
 
 def with_own(name_servers: list[str], port: int) -> list[str]:
-    """The broker's name servers and the one of its own process."""
+    """Return the broker's name servers and the one of its own process."""
     own = f"127.0.0.1:{port}"
     return [*name_servers, *([] if own in name_servers else [own])]
 
 
 def embedded_settings(broker: BrokerOptions, port: int) -> NamesrvOptions:
-    """A name server that listens where its broker does and keeps its files in the broker's store."""
+    """Return the settings of a name server that listens where its broker does and keeps its files in the broker's store."""
     directory = os.path.join(broker.store_path_root_dir, "namesrv")
     return NamesrvOptions(
         bind_address=broker.bind_address,
@@ -142,12 +142,12 @@ def embedded_settings(broker: BrokerOptions, port: int) -> NamesrvOptions:
 
 
 def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon:
-    """The services of one broker process."""
+    """Return the services of one broker process."""
     if reactor is None:
         from twisted.internet import reactor as installed
 
         reactor = installed
-    # numpy comes with linear algebra, which is not in use here and would start a thread a core
+    # numpy's linear algebra is not in use here; it would start a thread per core
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bind_address = None if options.settings.asks else options.settings.bind_address
     daemon = Daemon(

@@ -1,4 +1,4 @@
-"""What waits for messages: the requests, and the lines that they stand in."""
+"""Defines the requests that wait for messages, and the lines that they form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = tuple[str, int]
 
 
 class Kind(enum.IntEnum):
-    """What waits, in the order in which it is answered."""
+    """The kinds of waiting requests, in the order in which they are answered."""
 
     PULL = 0
     NOTIFICATION = 1
@@ -22,7 +22,7 @@ class Kind(enum.IntEnum):
 
 
 class Line(NamedTuple):
-    """What is waited for. The pulls of all groups stand in one line: their group is empty here."""
+    """Requests that wait for the same messages. The pulls of all groups share one line: their group is empty here."""
 
     kind: Kind
     topic: str
@@ -30,7 +30,7 @@ class Line(NamedTuple):
     queue_id: int
 
     def places(self) -> Iterator[Place]:
-        """Where a message arrives that concerns the line; for pops also in the group's retry topics."""
+        """Yield the places where a message arrives that concerns the line; for pops also the group's retry topics."""
         yield self.topic, self.queue_id
         if self.kind is not Kind.PULL:
             for name in pop_retry_topics(self.topic, self.group):
@@ -38,7 +38,7 @@ class Line(NamedTuple):
 
 
 class Connection(Hashable, Protocol):
-    """That of a request."""
+    """The connection of a request."""
 
     connected_now: bool
 
@@ -47,7 +47,7 @@ class Connection(Hashable, Protocol):
 
 
 class Waiting(Protocol):
-    """A request that found nothing yet; messages of other tags codes than these are not for it."""
+    """A request that found nothing yet. Messages with tags codes other than these do not match it."""
 
     @property
     def line(self) -> Line: ...
@@ -62,4 +62,4 @@ class Waiting(Protocol):
     def tags_codes(self) -> Collection[int] | None: ...
 
     def attempt(self, last: bool) -> Answer:
-        """The answer; None where there is none yet, which the last attempt never says."""
+        """Return the answer; None while it is missing, which the last attempt never returns."""

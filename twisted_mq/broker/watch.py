@@ -1,7 +1,8 @@
-"""What an operator should know of a running broker: one line when a condition begins, with what to do, and one when it is over.
+"""Tells operators about a running broker in its log: one line when a condition begins, with what to do, and one when it is over.
 
-Looked at every 30 s: a slow disk, slow slaves, memory that peers take, certificates that end, steps of the clock; every 60 s:
-groups that fall behind. Metrics have the same figures all the time; these lines are for a log that somebody reads.
+Every 30 s it checks for a slow disk, slow slaves, memory that peers take, certificates that end, and steps of the clock;
+every 60 s for groups that fall behind. Metrics have the same values all the time; these lines are for people who read the
+log.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ LOOK_SECONDS = 30.0
 LAG_SECONDS = 60.0
 SLOW_FLUSH_SECONDS = 1.0
 BEHIND_MS = 5 * 60_000
-"""As the alert GroupFallsBehind of deploy/alerts.yml."""
+"""The limit of the alert GroupFallsBehind in deploy/alerts.yml."""
 MOST_NAMED = 10
-"""Groups that are named one by one; more of them are counted."""
+"""Groups that are named one by one; more are only counted."""
 STEP_SECONDS = 1.0
 NEARLY_ALL = 0.8
-"""As the alert PeersTakeTooMuchMemory."""
+"""The limit of the alert PeersTakeTooMuchMemory."""
 SOON_DAYS = 30
 GROUPS_OF_SLICE = 50
 
 Lines = Mapping[str, str]
-"""What holds now -> what it means and what to do. The key tells one condition from another, and is logged when it is over."""
+"""A current condition -> what it means and what to do. The key identifies the condition, and is logged when it is over."""
 
 
 class Watch:
@@ -45,7 +46,7 @@ class Watch:
         self._known: dict[str, dict[str, str]] = {}
 
     def note(self, kind: str, lines: Lines) -> None:
-        """These conditions of a kind hold now, and no others."""
+        """Record that these conditions of a kind hold now, and no others."""
         known = self._known.get(kind, {})
         for key, line in lines.items():
             if key not in known:
@@ -56,7 +57,7 @@ class Watch:
 
 
 def slow_disk(longest_seconds: float, path: str) -> Lines:
-    """`longest_seconds` is the longest flush since the last look."""
+    """Return a condition if the disk is slow. `longest_seconds` is the longest flush since the last check."""
     if longest_seconds < SLOW_FLUSH_SECONDS:
         return {}
     return {
@@ -66,7 +67,7 @@ def slow_disk(longest_seconds: float, path: str) -> Lines:
 
 
 def slow_slaves(slaves: Iterable[HAConnectionRuntimeInfo], most_behind: int) -> Lines:
-    """`most_behind` is haMaxGapNotInSync in bytes."""
+    """Return the slaves that are too far behind. `most_behind` is haMaxGapNotInSync in bytes."""
     return {
         f"slow slave {one.addr}": f"slow slave: {one.addr} has {one.diff:,} bytes less than this master, more than"
         " haMaxGapNotInSync; its copy counts no more. Look at its disk and at the network between (mqadmin haStatus)"
@@ -76,7 +77,7 @@ def slow_slaves(slaves: Iterable[HAConnectionRuntimeInfo], most_behind: int) -> 
 
 
 def full_budgets(held: Mapping[str, tuple[int, int]]) -> Lines:
-    """Key of the limit -> bytes that peers take, and the limit."""
+    """Return the budgets that are nearly used up. `held` maps the limit's key to the bytes that peers take, and the limit."""
     return {
         f"memory of {key}": f"memory: peers take {taken:,} of {limit:,} bytes ({key}). Lines 'connection cut' name those that do"
         " not read their answers or send no whole request; raise the key where all of them are yours"
@@ -86,7 +87,7 @@ def full_budgets(held: Mapping[str, tuple[int, int]]) -> Lines:
 
 
 def ending_certificate(path: str, ends: datetime.datetime, now_seconds: float) -> Lines:
-    """A certificate of this server."""
+    """Return a condition if a certificate of this server ends soon."""
     left = ends - datetime.datetime.fromtimestamp(now_seconds, datetime.UTC)
     if left > datetime.timedelta(days=SOON_DAYS):
         return {}
@@ -97,7 +98,7 @@ def ending_certificate(path: str, ends: datetime.datetime, now_seconds: float) -
 
 
 def lagging(found: Iterable[Lag], now_ms: int) -> Lines:
-    """Groups whose oldest unread message is older than five minutes."""
+    """Return the groups whose oldest unread message is older than five minutes."""
     behind = {
         (one.group, one.topic): age(one.oldest_unread_ms, now_ms) // 60_000
         for one in found
@@ -130,7 +131,7 @@ class ClockSteps:
         return self._wall_ms() / 1000 - self._seconds()
 
     def look(self) -> None:
-        """Log a step since the last look. Timers do not follow it; times of messages and retention do."""
+        """Log a step since the last check. Timers do not follow it; times of messages and retention do."""
         before, self._apart = self._apart, self._apart_now()
         step = self._apart - before
         if abs(step) > STEP_SECONDS:
@@ -142,7 +143,7 @@ class ClockSteps:
 
 
 def budgets_of(options: BrokerOptions, unsent: int, incomplete: int, held: int) -> dict[str, tuple[int, int]]:
-    """Key -> what is taken, and the limit."""
+    """Return the bytes in use and the limit, by the limit's key."""
     return {
         "maxUnsentBytes": (unsent, options.max_unsent_bytes),
         "maxIncompleteBytes": (incomplete, options.max_incomplete_bytes),
@@ -151,7 +152,7 @@ def budgets_of(options: BrokerOptions, unsent: int, incomplete: int, held: int) 
 
 
 def look_at_lag(broker: BrokerController, watch: Watch) -> Work[None]:
-    """Look at all groups, in slices."""
+    """Check all groups, in slices."""
     found: list[Lag] = []
     for number, one in enumerate(lags(broker), 1):
         found.append(one)

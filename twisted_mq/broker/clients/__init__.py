@@ -1,1 +1,1 @@
-"""Who is connected: producers, consumers, what they subscribe to, hold and have consumed."""
+"""Keeps the connected clients: producers, consumers, their subscriptions, locks and committed offsets."""

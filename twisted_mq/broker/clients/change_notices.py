@@ -1,7 +1,7 @@
-"""Tells the members of a group that it changed, so that they rebalance at once (code 40, one-way).
+"""Notifies the members of a group that it changed, so that they rebalance at once (code 40, one-way).
 
 The first notices leave at once, the others in slices between the reactor's turns. Changes of a group that come before its
-turn are told together, so that a flood of changes costs no more than its members can be told in the time that is left.
+turn are sent as one notice, so that a flood of changes costs no more than the notices that the remaining time allows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from twisted_mq.remoting.channel import Channel
 from twisted_mq.turns import Turns, Work
 
 NOTICES_OF_SLICE = 100
-"""Some 3 ms."""
+"""Notices of one slice, which takes about 3 ms."""
 
 
 @attrs.define(eq=False)
 class ChangeNotices:
-    """`members` are those of a group when its turn comes."""
+    """Sends the notices of changed groups. `members` returns a group's members when its turn comes."""
 
     turns: Turns
     members: Callable[[str], Iterable[Channel]]
@@ -31,7 +31,7 @@ class ChangeNotices:
     _tells: bool = False
 
     def changed(self, group: str) -> None:
-        """Tell a group's members, now or soon."""
+        """Notify a group's members, now or soon."""
         self._changed[group] = None
         if not self._tells:
             self._tells = True

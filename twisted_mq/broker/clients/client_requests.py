@@ -134,7 +134,7 @@ async def consumer_status(
     left = iter(clients)
 
     async def ask_some() -> None:
-        """Ask consumers one after the other, until no consumer is left that nobody has asked."""
+        """Ask consumers one after the other, until all consumers are asked or being asked."""
         for client in left:
             request = RemotingCommand.request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, fields)
             try:

@@ -1,4 +1,4 @@
-"""What connected consumers say of their own work, asked of each in turns (307; rocketmq-exporter: ClientMetricTaskRunnable)."""
+"""Asks connected consumers in turns for the rates of their own work (307; rocketmq-exporter: ClientMetricTaskRunnable)."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.errors import RemotingError
 
 ASK_SECONDS = 15.0
-"""How often all are asked (rocketmq-exporter: 15 s, too)."""
+"""The interval at which all consumers are asked (rocketmq-exporter: 15 s, too)."""
 
 ANSWER_SECONDS = 2.0
 MOST_AT_ONCE = 16
 MOST_CONSUMERS = 500
 MOST_ROWS = 10_000
-"""Of all consumers together, one for each topic: about 5 MiB."""
+"""The limit of the rows of all consumers together, one for each topic: about 5 MiB."""
 
 MOST_BODY_BYTES = 256 * 1024
-"""An answer of that size, of some 700 queues, takes 45 ms to read."""
+"""The longest answer, of about 700 queues, which takes 45 ms to parse."""
 
 Member: TypeAlias = tuple[str, Channel, str]
 """Group, connection, client id."""
 Told: TypeAlias = dict[tuple[Member, str], ConsumeStatus]
-"""By member and topic."""
+"""The reported rates, by member and topic."""
 
 
 class ConsumerFigures:
-    """Rates of connected consumers by topic, as they told them in the last whole turn; nothing before the first.
+    """Rates of connected consumers by topic, as reported in the last whole turn; empty before the first turn ends.
 
-    Kept are topics for which `is_topic` holds. Who gives no figures has none, is named once, and is asked again.
+    Only topics for which `is_topic` holds are kept. A consumer that reports nothing has no row, is logged once, and is
+    asked again.
     """
 
     log = Logger()
@@ -53,7 +54,7 @@ class ConsumerFigures:
         self._are_too_many = False
 
     def rows(self) -> list[tuple[tuple[str, str, str, str], ConsumeStatus]]:
-        """Address, client id, group and topic, with the rates; only of those that are still connected."""
+        """Return address, client id, group and topic, with the rates; only of consumers that are still connected."""
         return [
             ((channel.address, client_id, group, topic), status)
             for ((group, channel, client_id), topic), status in self._told.items()
@@ -61,7 +62,7 @@ class ConsumerFigures:
         ]
 
     async def ask(self) -> None:
-        """One turn: over when each has answered, or had its time."""
+        """Run one turn. It is over when each consumer has answered, or its time is up."""
         members = [
             (info.group, channel, client.client_id)
             for info in self._consumers.groups.values()
@@ -76,7 +77,7 @@ class ConsumerFigures:
         self._note_bounds(len(members) > MOST_CONSUMERS or len(told) == MOST_ROWS)
 
     async def _ask_some(self, to_ask: Iterator[Member], told: Told, silent: set[Member]) -> None:
-        """One after the other, of those that no other asker has taken."""
+        """Ask consumers one after the other that no other such loop has taken."""
         for member in to_ask:
             try:
                 statuses = await _statuses(member)
@@ -112,7 +113,7 @@ class ConsumerFigures:
 
 
 async def _statuses(member: Member) -> dict[str, ConsumeStatus]:
-    """By topic. Raises RemotingError, ProtocolError."""
+    """Ask a consumer for its rates, by topic. Raises RemotingError, ProtocolError."""
     group, channel, client_id = member
     fields = encode_header(GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id))
     request = RemotingCommand.request(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)

@@ -1,6 +1,6 @@
-"""Which consumers are connected and what they subscribe to, by group (Apache: ConsumerManager, ConsumerGroupInfo).
+"""Keeps the connected consumers and their subscriptions, by group (Apache: ConsumerManager, ConsumerGroupInfo).
 
-A change of a group's members is told to `ids_changed(group)`, unless the group consumes by broadcast.
+A change of a group's members calls `ids_changed(group)`, unless the group consumes by broadcast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from twisted_mq.remoting.channel import Channel
 
 @attrs.define(eq=False)
 class ConsumerGroupInfo:
-    """One group: its connections, its subscriptions by topic, and how it consumes."""
+    """A group: its connections, its subscriptions by topic, and how it consumes."""
 
     group: str
     consume_type: str | None = "CONSUME_PASSIVELY"
@@ -29,18 +29,20 @@ class ConsumerGroupInfo:
     clients: dict[Channel, ClientChannelInfo] = attrs.field(factory=dict)
     subscriptions: dict[str, SubscriptionData] = attrs.field(factory=dict)
     _connections: Counter[str] = attrs.field(factory=Counter)
-    """How many connections a client id has."""
+    """The number of connections of each client id."""
 
     def client_ids(self) -> list[str]:
-        """The members, in the order they came; one that came back counts once while its old connection dies slowly."""
+        """Return the members, in the order in which they came. A member that reconnected counts once while its old
+        connection ends.
+        """
         return list(dict.fromkeys(client.client_id for client in self.clients.values()))
 
     def has_client(self, client_id: str) -> bool:
-        """Whether a member of that id is connected."""
+        """Return True if a member with that id is connected."""
         return client_id in self._connections
 
     def update_client(self, client: ClientChannelInfo) -> bool:
-        """Note a heartbeat; True for a connection that is new, or is another client's now."""
+        """Record a heartbeat; True if the connection is new, or belongs to another client now."""
         known = self.clients.get(client.channel)
         self.clients[client.channel] = client
         self._connections[client.client_id] += 1
@@ -49,7 +51,7 @@ class ConsumerGroupInfo:
         return known is None or known.client_id != client.client_id
 
     def drop_client(self, channel: Channel) -> ClientChannelInfo | None:
-        """Forget a connection; None where it is no member's."""
+        """Forget a connection; None if it is not a member's."""
         client = self.clients.pop(channel, None)
         if client is not None:
             self._forget_id(client)
@@ -61,7 +63,7 @@ class ConsumerGroupInfo:
             del self._connections[client.client_id]
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> bool:
-        """Take over the newest subscriptions; True when topics came or went."""
+        """Store the newest subscriptions; True if topics were added or removed."""
         told = {one.topic: one for one in subscriptions}
         changed = told.keys() != self.subscriptions.keys()
         for topic, old in self.subscriptions.items():
@@ -85,7 +87,7 @@ class ConsumerManager:
     def register(
         self, data: ConsumerData, client: ClientChannelInfo, *, notify: bool = True, without_sub: bool = False
     ) -> bool:
-        """Note a consumer's heartbeat; True when the group changed. `without_sub` leaves subscriptions as they are."""
+        """Record a consumer's heartbeat; True if the group changed. `without_sub` leaves subscriptions as they are."""
         info = self.groups.get(data.group_name)
         if info is None:
             info = self.groups[data.group_name] = ConsumerGroupInfo(data.group_name)
@@ -104,7 +106,7 @@ class ConsumerManager:
         return changed
 
     def unregister(self, group: str, channel: Channel, *, notify: bool = True) -> None:
-        """A consumer says goodbye."""
+        """Remove a consumer that leaves its group."""
         info = self.groups.get(group)
         client = info.drop_client(channel) if info is not None else None
         if info is None or client is None:
@@ -113,22 +115,22 @@ class ConsumerManager:
         self._left(info, client, notify)
 
     def leave(self, channel: Channel) -> Iterator[None]:
-        """Drop a connection from its groups and tell those that are left, one group at each step."""
+        """Drop a connection from its groups and notify the remaining members, one group at each step."""
         return self._memberships.leave(channel, self.unregister)
 
     def expired(self, now_ms: int) -> list[Channel]:
-        """The channels whose last heartbeat is too old; the caller closes them, and has them leave."""
+        """Return the channels whose last heartbeat is too old. The caller closes them and calls `leave` for each."""
         return self._memberships.expired(
             now_ms - self._expired_ms, lambda group, channel: self.groups[group].clients[channel].last_update_ms
         )
 
     def channels_of(self, group: str) -> Iterable[Channel]:
-        """The connections of a group's members."""
+        """Return the connections of a group's members."""
         info = self.groups.get(group)
         return () if info is None else info.clients
 
     def subscription(self, group: str, topic: str) -> SubscriptionData | None:
-        """What a group subscribed to on a topic."""
+        """Return a group's subscription to a topic."""
         info = self.groups.get(group)
         return info.subscriptions.get(topic) if info is not None else None
 

@@ -1,8 +1,9 @@
-"""How far each group has consumed each queue (Apache: ConsumerOffsetManager). Saved on the broker's schedule and at its stop.
+"""Keeps the committed offset of each group on each queue (Apache: ConsumerOffsetManager). Saved on the broker's schedule
+and at its stop.
 
-No offset is behind the end of its queue. A log can lose its end, and the queue offsets that were lost are used again: an
-offset that outlived them would pass over the messages that take them. So what is loaded, committed, reset, cloned or copied
-from a master is bounded by the queue's end (Apache bounds none of these).
+No offset is past the end of its queue. A log can lose its end, and the lost queue offsets are then used again: an offset
+that outlived them would skip the messages that get them. So every offset that is loaded, committed, reset, cloned or
+copied from a master is bounded by the queue's end (Apache bounds none of these).
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ Offsets = dict[str, dict[int, int]]
 
 
 class ConsumerOffsetManager:
-    """Offsets by "topic@group" and queue id, over the table that keeps them on disk."""
+    """Offsets by "topic@group" and queue id, in the table that keeps them on disk."""
 
     log = Logger()
 
     def __init__(
         self, table: ConsumerOffsetTable, save: Callable[[], object], end_of: Callable[[str, int], int]
     ) -> None:
-        """`save` has the table written, at once or soon; `end_of` is the offset behind the last message of a topic's queue.
+        """Load offsets. `save` writes the table, at once or soon; `end_of` is the offset after the last message of a
+        topic's queue.
 
-        Offsets behind the end of their queue are lowered, and the table is on disk before anything can be appended: afterwards
-        nothing tells such an offset from a good one. Raises OSError.
+        Offsets past the end of their queue are lowered, and the table is on disk before anything can be appended:
+        afterwards such an offset cannot be told from a good one. Raises OSError.
         """
         self._table = table
         self._write = save
@@ -42,16 +44,16 @@ class ConsumerOffsetManager:
 
     @property
     def offsets(self) -> dict[str, dict[int, int]]:
-        """All offsets; not to be changed by callers."""
+        """Return all offsets; callers must not change them."""
         return self._table.offsets
 
     @property
     def data_version(self) -> DataVersion:
-        """The version that a slave took over; a master's stays as it was made, as in Apache."""
+        """Return the version that a slave took over; a master's stays as it was created, as in Apache."""
         return self._table.data_version
 
     def _bounded(self, offsets: Mapping[str, Mapping[int, int]]) -> Offsets:
-        """The rows in which an offset was lowered."""
+        """Return the rows in which an offset was lowered."""
         lowered: Offsets = {}
         for key, queues in offsets.items():
             topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
@@ -61,7 +63,7 @@ class ConsumerOffsetManager:
         return lowered
 
     def _reached(self, group: str, topic: str, queue_id: int, offset: int) -> int:
-        """The offset, or the queue's end where that is lower."""
+        """Return the offset, or the queue's end if that is lower."""
         end = self._end_of(topic, queue_id)
         if offset <= end:
             return offset
@@ -73,10 +75,10 @@ class ConsumerOffsetManager:
         return end
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Note an offset; going backwards is allowed (a reset) and logged."""
+        """Commit an offset. A lower offset than before is allowed (a reset) and logged."""
         queues = self.offsets.setdefault(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {})
         before = queues.get(queue_id)
-        if before == offset:  # most commits
+        if before == offset:  # most commits take this path
             return
         offset = self._reached(group, topic, queue_id, offset)
         if before == offset:
@@ -90,34 +92,34 @@ class ConsumerOffsetManager:
         self._dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The committed offset, or the one a reset gave; None where the group has none on that queue."""
+        """Return the committed offset, or the one from a reset; None if the group has none on that queue."""
         return self.offsets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {}).get(queue_id)
 
     def queue_count(self, group: str, topic: str) -> int:
-        """Of how many queues the group has an offset."""
+        """Return the number of queues on which the group has an offset."""
         return len(self.offsets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", ()))
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Give a group the offsets that another has on a topic, in place of its own."""
+        """Replace a group's offsets on a topic by those of another group."""
         offsets = self.offsets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{source}")
         if offsets is not None:
             self.offsets[f"{topic}{TOPIC_GROUP_SEPARATOR}{target}"] = dict(offsets)
             self._dirty = True
 
-    # resets that the broker hands out itself (Apache: assignResetOffset); lost with the process, as the offsets are not
+    # resets that the broker hands out itself (Apache: assignResetOffset); lost with the process, while the offsets are not
 
     def reset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Give a group another offset; until its next pull of the queue nothing that it commits there counts."""
+        """Set a group's offset. Until its next pull of the queue, its commits there are ignored."""
         self.commit(group, topic, queue_id, offset)
         key = f"{topic}{TOPIC_GROUP_SEPARATOR}{group}"
         self.resets.setdefault(key, {})[queue_id] = self.offsets[key][queue_id]
 
     def has_reset(self, group: str, topic: str, queue_id: int) -> bool:
-        """Whether the group has yet to be told of a reset."""
+        """Return True if the group has not received its reset yet."""
         return queue_id in self.resets.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", ())
 
     def take_reset(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The offset that a puller is to be sent to, once; None where there is none."""
+        """Return, once, the offset that the next pull is sent to; None without a reset."""
         key = f"{topic}{TOPIC_GROUP_SEPARATOR}{group}"
         queues = self.resets.get(key)
         offset = queues.pop(queue_id, None) if queues else None
@@ -128,20 +130,20 @@ class ConsumerOffsetManager:
     # what was handed out (Apache: pullOffsetTable)
 
     def note_pulled(self, group: str, topic: str, queue_id: int, next_offset: int) -> None:
-        """A group was handed everything of a queue before this offset."""
+        """Record that a group received everything of a queue before this offset."""
         self._pulled.setdefault(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {})[queue_id] = next_offset
 
     def pulled(self, group: str, topic: str, queue_id: int) -> int | None:
-        """How far a group was handed a queue since the broker's start."""
+        """Return the offset up to which a group received a queue since the broker's start."""
         return self._pulled.get(f"{topic}{TOPIC_GROUP_SEPARATOR}{group}", {}).get(queue_id)
 
     def groups_of(self, topic: str) -> list[str]:
-        """The groups that have an offset on a topic, sorted."""
+        """Return the groups that have an offset on a topic, sorted."""
         prefix = topic + TOPIC_GROUP_SEPARATOR
         return sorted(key[len(prefix) :] for key in self.offsets if key.startswith(prefix))
 
     def topics_of(self, group: str) -> list[str]:
-        """The topics that a group has an offset on, sorted."""
+        """Return the topics on which a group has an offset, sorted."""
         suffix = TOPIC_GROUP_SEPARATOR + group
         return sorted(key[: -len(suffix)] for key in self.offsets if key.endswith(suffix))
 
@@ -154,9 +156,9 @@ class ConsumerOffsetManager:
         self._remove(lambda key: key.endswith(TOPIC_GROUP_SEPARATOR + group))
 
     def merge(self, offsets: Mapping[str, Mapping[int, int]], version: DataVersion | None) -> bool:
-        """Take over another broker's offsets, group by group, and save them; groups that it does not have stay.
+        """Copy another broker's offsets, group by group, and save them; groups that it does not have stay.
 
-        Whether all were taken as they are: the log here may not have come as far as the other broker's yet.
+        Returns whether all offsets were copied unchanged: the log here may be shorter than the other broker's.
         """
         lowered = self._bounded(offsets)
         self.offsets.update({key: lowered.get(key) or dict(queues) for key, queues in offsets.items()})

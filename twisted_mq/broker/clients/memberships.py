@@ -1,4 +1,4 @@
-"""The groups of each connection, for the managers of producers and of consumers: who leaves costs as much as its own groups."""
+"""Keeps the groups of each connection, so that a client that leaves costs only as much as its own groups."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from twisted_mq.remoting.channel import Channel
 
 @attrs.define(eq=False)
 class Memberships:
-    """A connection without a group is not kept."""
+    """The groups of connections. A connection without a group is not kept."""
 
     _groups_of: dict[Channel, dict[str, None]] = attrs.field(factory=dict)
 
     def add(self, channel: Channel, group: str) -> None:
-        """The connection is a member of the group."""
+        """Record that the connection is a member of the group."""
         self._groups_of.setdefault(channel, {})[group] = None
 
     def discard(self, channel: Channel, group: str) -> None:
-        """It is a member of the group no more."""
+        """Record that the connection is not a member of the group any more."""
         groups = self._groups_of[channel]
         del groups[group]
         if not groups:

@@ -1,4 +1,4 @@
-"""Which queues a consumer gets when the broker divides them (Apache: QueryAssignmentProcessor). Pure rules."""
+"""Decides which queues a consumer gets when the broker divides them (Apache: QueryAssignmentProcessor). Pure rules."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from twisted_mq.protocol.bodies import MessageQueue, SetMessageRequestModeReques
 from twisted_mq.routing.allocate_strategies import STRATEGIES, AllocateStrategy
 
 ANY_QUEUE = -1
-"""Queue id that stands for all queues of a broker: a pop takes from whichever has messages."""
+"""The queue id that means all queues of a broker: a pop takes messages from any of them."""
 
 
 class NothingToDivide(ValueError):
-    """There is no sound answer: the consumer is to keep the queues that it has."""
+    """Raised when there is no sound answer, so that the consumer keeps its queues."""
 
 
 @attrs.frozen
 class Group:
-    """A consumer that asks, among the members of its group."""
+    """A consumer that asks, and the members of its group."""
 
     client_id: str
     client_ids: Sequence[str]
-    """Sorted."""
+    """Client ids, sorted."""
 
 
 def divide(
     strategy_name: str | None, queues: Sequence[MessageQueue], group: Group, mode: SetMessageRequestModeRequestBody
 ) -> list[MessageQueue]:
-    """The client's queues of those given, sorted; none for a client that is not in the group (yet).
+    """Return the client's share of the queues, sorted; empty for a client that is not in the group (yet).
 
-    With POP a queue is shared by `pop_share_queue_num` + 1 members; 0, a negative number and one that reaches the
-    whole group let every member pop from all queues. Raises NothingToDivide.
+    With POP, `pop_share_queue_num` + 1 members share a queue. With 0, a negative number or one that covers the
+    whole group, every member pops from all queues. Raises NothingToDivide.
     """
     strategy = STRATEGIES.get(strategy_name or "")
     if strategy is None:
@@ -48,7 +48,7 @@ def divide(
 
 
 def _shared(strategy: AllocateStrategy, queues: Sequence[MessageQueue], group: Group, share: int) -> set[MessageQueue]:
-    """The queues of the client and of the `share` members behind it; with more members than queues one of them."""
+    """Return the queues of the client and of the `share` members after it; one queue if there are more members than queues."""
     members = group.client_ids
     if group.client_id not in members:
         return set()

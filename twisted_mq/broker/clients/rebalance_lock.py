@@ -1,4 +1,4 @@
-"""Which client may consume a queue in order (Apache: RebalanceLockManager). Pure: `now` comes in, decisions go out."""
+"""Decides which client may consume a queue in order (Apache: RebalanceLockManager). Pure: `now` comes in, decisions go out."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class _Lock:
 
 
 class RebalanceLockManager:
-    """Locks on message queues by group, those of a group in the order in which they were renewed.
+    """Locks on message queues by group, in the order in which they were renewed.
 
-    A new lock is the share of an address, see `remoting.shares`: past the limit a client is not given it.
+    A new lock counts for the share of its address, see `remoting.shares`; past the limit, the client does not get it.
     """
 
     def __init__(self, max_live_ms: int = LOCK_MAX_LIVE_MS, most: int = MOST_LOCKS) -> None:
@@ -41,7 +41,7 @@ class RebalanceLockManager:
     def try_lock(
         self, group: str, queues: Iterable[MessageQueue], client_id: str, now_ms: int, address: str = ""
     ) -> list[MessageQueue]:
-        """The queues that the client holds after this; its own locks are renewed, expired ones change their owner."""
+        """Lock queues. Returns those that the client holds now; its own locks are renewed, expired ones change owner."""
         locks = self._groups.setdefault(group, {})
         lock = _Lock(client_id, now_ms, address)
         held = [queue for queue in queues if self._take(locks, queue, lock)]
@@ -49,7 +49,7 @@ class RebalanceLockManager:
         return held
 
     def forget_expired(self, now_ms: int) -> None:
-        """Free what nobody renews; called now and then, so that groups that are gone take no memory."""
+        """Free locks that were not renewed; called at intervals, so that groups that are gone take no memory."""
         left = MOST_FORGOTTEN
         for group, locks in list(self._groups.items()):
             while left and locks:
@@ -61,7 +61,7 @@ class RebalanceLockManager:
             self._forget_empty(group)
 
     def unlock(self, group: str, queues: Iterable[MessageQueue], client_id: str) -> None:
-        """Free those of the queues that the client holds."""
+        """Free the queues that the client holds."""
         locks = self._groups.get(group, {})
         for queue in queues:
             held = locks.get(queue)
@@ -70,12 +70,12 @@ class RebalanceLockManager:
         self._forget_empty(group)
 
     def is_all_expired(self, group: str, now_ms: int) -> bool:
-        """Whether no client of the group holds a lock, so that it does not consume in order."""
+        """Return True if no client of the group holds a lock, so that the group does not consume in order."""
         locks = self._groups.get(group)
         return not locks or self._expired(locks[next(reversed(locks))], now_ms)
 
     def owner(self, group: str, queue: MessageQueue, now_ms: int) -> str | None:
-        """The client that holds a queue now."""
+        """Return the client that holds a queue now."""
         held = self._groups.get(group, {}).get(queue)
         return None if held is None or self._expired(held, now_ms) else held.client_id
 

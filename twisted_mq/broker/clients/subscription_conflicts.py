@@ -1,7 +1,7 @@
-"""Members of one group that subscribe to different things: users lose messages to that, and nothing else tells them.
+"""Finds members of one group with different subscriptions: they lose messages by that without any error.
 
-The broker keeps one subscription for a group, and the queues of a topic are shared out among all members, also among
-those that do not want it. Apache keeps the last heartbeat's subscriptions without a word.
+The broker keeps one subscription for a group, and divides the queues of a topic among all members, also among
+those that do not want it. Apache silently keeps the subscriptions of the last heartbeat.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
 NOT_SUBSCRIBED = "(nothing)"
 
 Wishes = dict[str, str]
-"""What one member wants, in words: topic to expression, and "(model)" to how it consumes."""
+"""The subscriptions of one member as text: topic to expression, and "(model)" to how it consumes."""
 
 MODEL = "(model)"
 
 MOST_WISHES = 10_000
-"""The limit of the wishes of a group's members that are compared: of 3,000 members with two topics each."""
+"""The most wishes of a group's members that are compared, enough for 3,000 members with two topics each."""
 MOST_TOPICS = 200
 MOST_PAIRS = 20_000
-"""The limits of topics, and of topics times members, that are compared: 10 ms. The first topics by name are."""
+"""The limit of topics times members that are compared, about 10 ms. The first topics by name are compared."""
 
 
 @attrs.frozen
 class SubscriptionConflict:
-    """One topic of one group: what its members want of it. `wishes` is expression to the ids of its members, sorted."""
+    """The conflict about one topic in one group. `wishes` maps an expression to the ids of its members, sorted."""
 
     group: str
     topic: str
@@ -44,9 +44,9 @@ class SubscriptionConflict:
 
 
 class SubscriptionConflicts:
-    """Compares the heartbeats of each group's members. `total` counts the conflicts that came up since the start.
+    """Compares the heartbeats of each group's members. `total` counts the conflicts since the start.
 
-    `on_conflict` are called with each new one, for metrics; a conflict is new again when it changes.
+    `on_conflict` are called with each new conflict, for metrics; a conflict that changes is new again.
     """
 
     log = Logger()
@@ -55,16 +55,16 @@ class SubscriptionConflicts:
         self._members: dict[str, dict[str, Wishes]] = {}
         self._known: dict[str, dict[str, SubscriptionConflict]] = {}
         self._wishes: Counter[str] = Counter()
-        """How many wishes the members of a group have."""
+        """The number of wishes of each group's members."""
         self.total = 0
         self.on_conflict: list[Callable[[SubscriptionConflict], object]] = []
 
     def of_group(self, group: str) -> list[SubscriptionConflict]:
-        """The conflicts there are now, by topic."""
+        """Return the current conflicts, by topic."""
         return [conflict for _, conflict in sorted(self._known.get(group, {}).items())]
 
     def heard(self, data: ConsumerData, client: ClientChannelInfo) -> None:
-        """A member's heartbeat with its subscriptions."""
+        """Compare a member's heartbeat with those of the others."""
         members = self._members.setdefault(data.group_name, {})
         wishes = _wishes(data)
         before = members.get(client.client_id)
@@ -74,7 +74,7 @@ class SubscriptionConflicts:
             self._compare(data.group_name)
 
     def left(self, group: str, client: ClientChannelInfo) -> None:
-        """A member is gone."""
+        """Forget a member that is gone."""
         members = self._members.get(group, {})
         wishes = members.pop(client.client_id, None)
         if wishes is not None:
@@ -118,7 +118,7 @@ def _wishes(data: ConsumerData) -> Wishes:
 
 
 def _wish(subscription: SubscriptionData) -> str:
-    """An expression that is equal for equal wishes: the order of tags means nothing."""
+    """Return an expression that is equal for equal subscriptions: the order of tags does not matter."""
     expression = subscription.sub_string or "*"
     if not is_tag_type(subscription.expression_type):
         return f"{subscription.expression_type} {expression}"

@@ -1,4 +1,6 @@
-"""The broker's consumer groups: looked up by each heartbeat and pull, created on demand (Apache: SubscriptionGroupManager)."""
+"""Keeps the broker's consumer groups: each heartbeat and pull looks one up, and may create it (Apache:
+SubscriptionGroupManager).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from twisted_mq.remoting.shares import may_have
 from twisted_mq.storage.tables.config_tables import SubscriptionGroupTable
 
 FORBIDDEN_TO_READ = 1 << 2
-"""The bit of a group's forbidden topics that stands for reading (Apache: PermName.INDEX_PERM_READ)."""
+"""The bit in a group's forbidden topics that forbids reading (Apache: PermName.INDEX_PERM_READ)."""
 
 MOST_GROUPS = 50_000
-"""That many are made by heartbeats and pulls; each is an entry of a file that is written whole."""
+"""The most groups that heartbeats and pulls create; each is an entry of a file that is written as a whole."""
 
 _BUILT_IN = {
     "TOOLS_CONSUMER": False,
@@ -30,11 +32,11 @@ _BUILT_IN = {
     "CID_ONSAPI_OWNER": True,
     "CID_RMQ_SYS_TRANS": True,
 }
-"""Groups of every broker, and whether they may consume by broadcast beyond the default."""
+"""The groups of every broker, and whether they may consume by broadcast in addition to the default."""
 
 
 class SubscriptionGroupManager:
-    """Groups by name; `auto_create` makes unknown ones at their first use, `save` has the table written."""
+    """Groups by name; `auto_create` creates unknown ones at their first use, `save` writes the table."""
 
     log = Logger()
 
@@ -46,24 +48,24 @@ class SubscriptionGroupManager:
         self._write = save
         self.auto_create = auto_create
         self.on_delete: list[Callable[[str], object]] = []
-        """Called with the name of a group that is deleted, whether it was known or not."""
+        """Called with the name of a deleted group, whether it existed or not."""
         self._full = False
         self._made_by: dict[str, str] = {}
-        """At whose request a group was made, since the broker's start."""
+        """The addresses at whose request groups were created, since the broker's start."""
         self._made: Counter[str] = Counter()
 
     @property
     def groups(self) -> dict[str, SubscriptionGroupConfig]:
-        """All groups by name; not to be changed by callers."""
+        """Return all groups by name; callers must not change them."""
         return self._table.groups
 
     @property
     def data_version(self) -> DataVersion:
-        """Counts the changes of the table, for slaves."""
+        """Return the version, which counts the changes of the table, for slaves."""
         return self._table.data_version
 
     def add_built_in_groups(self) -> None:
-        """Make the groups that every broker has, where they are missing."""
+        """Create those groups of every broker that are missing."""
         missing = [name for name in _BUILT_IN if name not in self.groups]
         for name in missing:
             self.groups[name] = SubscriptionGroupConfig(group_name=name)
@@ -71,9 +73,9 @@ class SubscriptionGroupManager:
             self._save()
 
     def find(self, group: str, address: str = "") -> SubscriptionGroupConfig | None:
-        """The group's configuration, made where that is allowed; None for a bad or unknown name, or one of the broker's own.
+        """Return the group's configuration, created if that is allowed; None for a bad, unknown or built-in name.
 
-        `address` says whose share of the table a new group is, see `remoting.shares`.
+        `address` is the address for whose share of the table a new group counts, see `remoting.shares`.
         """
         if group in BROKERS_GROUPS:
             return None
@@ -87,7 +89,7 @@ class SubscriptionGroupManager:
         return config
 
     def _has_room(self, address: str) -> bool:
-        """Whether another group is made by itself; told once until one is deleted. An administrator may make more."""
+        """Return True if one more group may be created on demand; log a refusal once. Administrators may create more."""
         count = len(self.groups)
         if may_have(self._made[address], count, MOST_GROUPS) if address else count < MOST_GROUPS:
             return True
@@ -105,14 +107,14 @@ class SubscriptionGroupManager:
         self._save()
 
     def replace_all(self, configs: Mapping[str, SubscriptionGroupConfig], version: DataVersion) -> None:
-        """Take over another broker's table as it is, version included."""
+        """Replace the table by another broker's, with its version."""
         self.groups.clear()
         self.groups.update(configs)
         self._table.data_version = version
         self._write()
 
     def delete(self, group: str) -> bool:
-        """Forget a group; False where there was none."""
+        """Delete a group; False if there was no such group."""
         for tell in self.on_delete:
             tell(group)
         if self.groups.pop(group, None) is None:
@@ -128,7 +130,7 @@ class SubscriptionGroupManager:
     # groups that may not read a topic, though they may read others
 
     def may_not_read(self, group: str, topic: str) -> bool:
-        """Whether reading the topic is forbidden to the group."""
+        """Return True if the group is forbidden to read the topic."""
         forbidden = self._table.forbidden
         return bool(forbidden) and bool(forbidden.get(group, {}).get(topic, 0) & FORBIDDEN_TO_READ)
 
@@ -149,6 +151,6 @@ class SubscriptionGroupManager:
 
 
 def check_users_group(group: str) -> None:
-    """Raises BrokerError for a group whose offsets are the broker's own progress."""
+    """Raise BrokerError for a group whose offsets are the broker's own progress."""
     if group in BROKERS_GROUPS:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the offsets of group[{group}] are the broker's own")

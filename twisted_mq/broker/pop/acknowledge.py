@@ -1,4 +1,4 @@
-"""Acknowledgements: noted in the revive log, or of an ordered group taken out of what it holds.
+"""Takes acknowledgements: writes them to the revive log or, for an ordered group, removes the messages from those that it holds.
 
 Apache: AckMessageProcessor.appendAck, ackOrderly.
 """
@@ -18,7 +18,7 @@ from twisted_mq.protocol.bodies import AckMsg
 
 @attrs.frozen
 class Acknowledgements:
-    """Takes those of one broker."""
+    """Takes the acknowledgements of one broker."""
 
     offsets: ConsumerOffsetManager
     statistics: BrokerStatistics
@@ -27,12 +27,14 @@ class Acknowledgements:
     orders: ConsumerOrderManager
 
     def note(self, ack: AckMsg, revive_queue_id: int, revive_time: int, messages: int) -> None:
-        """Note and count an acknowledgement. What cannot be noted is logged, and its messages come back."""
+        """Write and count an acknowledgement. One that cannot be written is logged, and its messages come back."""
         self.statistics.acks[f"{ack.topic}@{ack.consumer_group}"].add(messages, 0)
         self.revive_log.put_ack(ack, revive_queue_id, revive_time)
 
     def take_in_order(self, client: str, place: tuple[str, str, int], queue_offset: int, pop_time: int) -> str | None:
-        """A message of topic, group and queue; why not, where it was not popped. One of the past is passed over."""
+        """Acknowledge a message of topic, group and queue. Returns why it is refused if it was not popped; ignores one
+        before the committed offset.
+        """
         topic, group, queue_id = place
         committed = self.offsets.query(group, topic, queue_id)
         if committed is not None and queue_offset < committed:

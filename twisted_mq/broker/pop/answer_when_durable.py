@@ -1,4 +1,4 @@
-"""Answers that leave once what they are about is as durable as configured (Apache waits in putMessageToSpecificQueue)."""
+"""Delays answers until their messages are as durable as configured (Apache waits in putMessageToSpecificQueue)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from twisted_mq.remoting.channel import Answer
 
 
 def when_durable(broker: PopParts, answer: RemotingCommand | bytes) -> Answer:
-    """The answer, or a Deferred of it where the log's end has to reach the disk or a slave first.
+    """Return the answer, or a Deferred of it if the log's end has to reach the disk or a slave first.
 
-    What does not get there in time is answered all the same, as it may yet.
+    If that takes too long, the answer leaves all the same, because the messages may still become durable.
     """
     if not broker.durability.waits:
         return answer

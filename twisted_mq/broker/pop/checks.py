@@ -1,4 +1,4 @@
-"""What a request about popping must name: a topic and queue that may be read, and a group that may consume.
+"""Checks what a request about popping names: a topic and queue that may be read, and a group that may consume.
 
 Apache: PopMessageProcessor, NotificationProcessor, PollingInfoProcessor, in the order of their checks and with their codes.
 """
@@ -35,7 +35,7 @@ class OfQueue(Protocol):
 
 
 class OfGroup(OfQueue, Protocol):
-    """And who reads it."""
+    """A header that names a queue and the group that reads it."""
 
     @property
     def consumer_group(self) -> str: ...
@@ -45,13 +45,13 @@ Polling = TypeVar("Polling", PopMessageRequestHeader, NotificationRequestHeader)
 
 
 def check_broker(broker: ReadParts, what: str = "peeking message") -> None:
-    """Raises BrokerError where the broker must not be read."""
+    """Raise BrokerError if the broker must not be read."""
     if not broker.options.broker_permission & PERM_READ:
         raise BrokerError(ResponseCode.NO_PERMISSION, f"the broker[{broker.advertised_ip}] {what} is forbidden")
 
 
 def existing_topic(broker: ReadParts, topic: str) -> TopicConfig:
-    """The topic's configuration. Raises BrokerError."""
+    """Return the topic's configuration. Raises BrokerError."""
     config = broker.topics.get(topic)
     if config is None:
         raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist, apply first please! {FAQ}")
@@ -59,7 +59,7 @@ def existing_topic(broker: ReadParts, topic: str) -> TopicConfig:
 
 
 def wrong_queue(channel: Channel, header: OfQueue, config: TopicConfig, code: int) -> BrokerError:
-    """The refusal of a queue that the topic does not have."""
+    """Return the refusal of a queue that the topic does not have."""
     return BrokerError(
         code,
         f"queueId[{header.queue_id}] is illegal, topic:[{header.topic}]"
@@ -68,7 +68,7 @@ def wrong_queue(channel: Channel, header: OfQueue, config: TopicConfig, code: in
 
 
 def readable_topic(broker: ReadParts, channel: Channel, header: OfGroup) -> TopicConfig:
-    """The configuration of the header's topic, which may be read, as its group may. Raises BrokerError.
+    """Return the configuration of the header's topic after checking that topic and group may be read. Raises BrokerError.
 
     A queue id below 0 means all queues.
     """
@@ -90,7 +90,7 @@ def readable_topic(broker: ReadParts, channel: Channel, header: OfGroup) -> Topi
 
 
 def existing_queue(broker: ReadParts, channel: Channel, header: OfQueue) -> tuple[int, int]:
-    """The first offset of the header's queue and the one behind its last. Raises BrokerError."""
+    """Return the first offset of the header's queue and the one after its last. Raises BrokerError."""
     config = existing_topic(broker, header.topic)
     if not 0 <= header.queue_id < config.read_queue_nums:
         raise wrong_queue(channel, header, config, ResponseCode.MESSAGE_ILLEGAL)
@@ -102,7 +102,7 @@ def existing_queue(broker: ReadParts, channel: Channel, header: OfQueue) -> tupl
 
 
 def check_revive_queue(broker: ReadParts, revive_log: ReviveLog, queue_id: int) -> None:
-    """Raises BrokerError for a queue that the revive log does not have; Apache's broker would make it."""
+    """Raise BrokerError for a queue that the revive log does not have; Apache's broker would create it."""
     count = broker.options.revive_queue_num
     if not 0 <= queue_id < count:
         remark = f"reviveQid[{queue_id}] is illegal, {revive_log.topic} has {count} queues"
@@ -110,7 +110,7 @@ def check_revive_queue(broker: ReadParts, revive_log: ReviveLog, queue_id: int) 
 
 
 def check_invisible_time(broker: ReadParts, invisible_time: int) -> None:
-    """Raises BrokerError for a time that the timer does not serve; Apache's broker would lose sight of the message."""
+    """Raise BrokerError for a time that the timer does not serve; Apache's broker would lose the message."""
     longest = broker.options.timer_max_delay_sec * 1000
     if not 0 <= invisible_time <= longest:
         remark = f"invisibleTime[{invisible_time}] is illegal, 0 to {longest} ms (timerMaxDelaySec)"
@@ -118,7 +118,7 @@ def check_invisible_time(broker: ReadParts, invisible_time: int) -> None:
 
 
 def refused_with(fields: Mapping[str, str], answer: Processor) -> Processor:
-    """`answer`, whose refusals carry these fields, as Apache's do: a fresh response header's."""
+    """Return `answer` with these fields added to its refusals, as in Apache: those of a fresh response header."""
 
     def decide(channel: Channel, command: RemotingCommand) -> Answer:
         try:
@@ -132,9 +132,9 @@ def refused_with(fields: Mapping[str, str], answer: Processor) -> Processor:
 def header_and_born_time(
     header_class: type[Polling], read: Callable[[RemotingCommand], Polling], command: RemotingCommand, broker: ReadParts
 ) -> tuple[Polling, int]:
-    """Return the header, and when its client made it, as timers count. Raises HeaderError.
+    """Return the header, and when its client made it, on the timers' clock. Raises HeaderError.
 
-    That is now where the client does not say, or where its clock cannot be right.
+    That is now if the client does not say, or if its clock cannot be right.
     """
     wall_ms = broker.wall_ms()
     try:

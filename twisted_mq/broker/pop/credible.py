@@ -1,4 +1,4 @@
-"""Which check points a broker may have written; its revive log may hold others, from strangers or from damage. Pure."""
+"""Checks that a broker can have written a check point: strangers or damage can put others into its revive log. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from twisted_mq.protocol.bodies import PopCheckPoint
 from twisted_mq.protocol.text.java import parse_int
 
 MOST_MESSAGES = 32
-"""A check point has so many bits."""
+"""The number of bits of a check point."""
 CLOCK_SLACK_MS = 60_000
 
 
 def check_point_fault(point: PopCheckPoint, stored_ms: int, longest_ms: int) -> str | None:
-    """Why a check point that was stored at `stored_ms` is not to be believed; None for a good one.
+    """Return why a check point stored at `stored_ms` is not credible; None for a good one.
 
-    It waits in the log until it is settled, and those behind it wait with it: no farther ahead than the timer serves.
+    It stays in the log until it is settled, and those after it wait for it. So its time must be one that the timer serves.
     """
     differences = point.offset_differences or []
     times = parse_int(point.times_put_again or "0")

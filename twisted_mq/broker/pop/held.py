@@ -1,4 +1,4 @@
-"""Whether a pop or a notification may wait (Apache: PopLongPollingService.polling)."""
+"""Decides whether a pop or a notification may wait (Apache: PopLongPollingService.polling)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class NotHeld(enum.Enum):
-    """Why a request does not wait (Apache: PollingResult)."""
+    """The reason that a request does not wait (Apache: PollingResult)."""
 
     NO_TIME = "it may not wait, or its time is over"
     FULL = "too many wait"
 
 
 def hold(broker: PopParts, request: Waiting, poll_time: int) -> defer.Deferred[Ready] | NotHeld:
-    """Let a request wait that asked for it, unless it ends at once or too many wait already."""
+    """Hold a request that asks to wait, unless it ends at once or too many wait already."""
     polling, options, line = broker.polling, broker.options, request.line
     if poll_time <= 0:
         return NotHeld.NO_TIME
@@ -38,5 +38,5 @@ def hold(broker: PopParts, request: Waiting, poll_time: int) -> defer.Deferred[R
 
 
 def after(result: defer.Deferred[T], answer: Callable[[T], Answer]) -> defer.Deferred[Ready]:
-    """What is answered once the result is there; that may take time again."""
+    """Return the answer made from the result once it is there; making it may take time again."""
     return cast("defer.Deferred[Ready]", result.addCallback(answer))

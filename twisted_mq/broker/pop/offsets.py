@@ -1,4 +1,4 @@
-"""Where a group begins that never popped a queue before (Apache: PopMessageProcessor.getInitOffset)."""
+"""Decides where a group starts on a queue that it never popped before (Apache: PopMessageProcessor.getInitOffset)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from twisted_mq.broker.pop.parts import ReadParts
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
 FROM_FIRST = 0
-"""Apache: ConsumeInitMode.MIN; everything else is MAX, from the last message on."""
+"""Start at the first message (Apache: ConsumeInitMode.MIN); every other value means MAX, from the last message on."""
 
 
 def init_offset(broker: ReadParts, topic: str, queue_id: int, init_mode: int) -> int:
-    """The first message's offset, or the last one's; the first's also for a queue so new that it is in memory whole."""
+    """Return the first message's offset, or the last one's; the first's also for a new queue that is in memory whole."""
     store = broker.store
     first = store.min_offset_in_queue(topic, queue_id)
     if init_mode == FROM_FIRST or topic.startswith(RETRY_PREFIX):
@@ -21,6 +21,8 @@ def init_offset(broker: ReadParts, topic: str, queue_id: int, init_mode: int) ->
 
 
 def next_offset(broker: ReadParts, topic: str, group: str, queue_id: int) -> int:
-    """Where the group would go on; a queue's first offset where it never did (Apache: NotificationProcessor)."""
+    """Return the offset at which the group goes on; the queue's first offset if it never popped (Apache:
+    NotificationProcessor).
+    """
     offset = broker.offsets.query(group, topic, queue_id)
     return broker.store.min_offset_in_queue(topic, queue_id) if offset is None else offset

@@ -1,8 +1,9 @@
-"""What an ordered consumer group holds of a queue (Apache: ConsumerOrderInfoManager.OrderInfo), and the file of all.
+"""Keeps the messages that an ordered consumer group holds of a queue (Apache: ConsumerOrderInfoManager.OrderInfo), and
+the file of all groups.
 
 {"table":{"TopicA@GroupA":{0:{"a":"attempt","cm":0,"i":60000,"l":1795217217000,"o":[8,1],"oc":{8:1},"popTime":...}}}}
 
-Queue offsets stand as the first and the others' differences to it. Times are ms.
+Queue offsets are written as the first one and the differences of the others to it. Times are ms.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NOT_POPPED, NOTHING_TO_COMMIT = -1, -2
 
 @attrs.define
 class OrderInfo:
-    """The messages of one queue that were popped last; the next are only popped when these are acknowledged or visible.
+    """The messages of one queue that were popped last. The next are popped only after these are acknowledged or visible.
 
     `committed` has bit i set once message i is acknowledged; `visible_ms` has the messages whose time was changed;
     `times_consumed` those that were popped before.
@@ -40,19 +41,19 @@ class OrderInfo:
     def of_pop(
         cls, attempt_id: str | None, now_ms: int, pop_time: int, invisible_time: int, queue_offsets: Sequence[int]
     ) -> OrderInfo:
-        """A queue whose messages were just popped."""
+        """Return the state of a queue whose messages were just popped."""
         first = queue_offsets[0]
         offsets = [first, *(offset - first for offset in queue_offsets[1:])]
         return cls(pop_time, invisible_time, offsets, consumed_ms=now_ms, attempt_id=attempt_id)
 
     @property
     def queue_offsets(self) -> list[int]:
-        """The messages' queue offsets."""
+        """Return the messages' queue offsets."""
         first, *others = self.offsets or [0]
         return [first, *(first + difference for difference in others)] if self.offsets else []
 
     def count_times(self, before: OrderInfo) -> None:
-        """Carry on the counts of the pop before; the same attempt counts once."""
+        """Add the counts of the previous pop; the same attempt counts once."""
         counts = before.times_consumed or {}
         if before.attempt_id is not None and before.attempt_id == self.attempt_id:
             self.times_consumed = counts
@@ -61,9 +62,9 @@ class OrderInfo:
         self.times_consumed = {offset: counts.get(offset, 0) + 1 for offset in self.queue_offsets if offset in again}
 
     def visible_again_ms(self, now_ms: int, invisible_time: int = 0) -> int | None:
-        """When the first message that is still invisible may be popped again; None where none is.
+        """Return when the first message that is still invisible can be popped again; None if all are visible.
 
-        `invisible_time` counts where the pop did not say its own.
+        `invisible_time` applies if the pop did not give its own.
         """
         due_ms = self.pop_time + (self.invisible_time or invisible_time)
         changed = self.visible_ms or {}
@@ -74,7 +75,7 @@ class OrderInfo:
         return None
 
     def commit(self, queue_offset: int, pop_time: int) -> int:
-        """Acknowledge a message: the offset that the group may go on at, NOT_POPPED or NOTHING_TO_COMMIT."""
+        """Acknowledge a message. Returns the offset at which the group goes on, NOT_POPPED or NOTHING_TO_COMMIT."""
         offsets = self.queue_offsets
         if not offsets:
             return NOT_POPPED
@@ -93,7 +94,7 @@ class _Table:
 
 
 class ConsumerOrderInfoTable(ConfigTable[_Table]):
-    """consumerOrderInfo.json. `queues` is "topic@group" to queue id to what is popped."""
+    """The table in consumerOrderInfo.json. `queues` maps "topic@group" to queue id to the popped messages."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(_Table, data))

@@ -1,4 +1,4 @@
-"""Which queues ordered consumer groups hold, and when they are free again (Apache: ConsumerOrderInfoManager,
+"""Keeps the queues that ordered consumer groups hold, until they are free again (Apache: ConsumerOrderInfoManager,
 ConsumerOrderInfoLockManager).
 """
 
@@ -15,11 +15,11 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.names.pop_receipt import offset_count_info, queue_count_info
 
 UNUSED_MS = 24 * 3600 * 1000
-"""A queue that nobody popped for so long is forgotten (Apache: CLEAN_SPAN_FROM_LAST)."""
+"""A queue that was not popped for this long is forgotten (Apache: CLEAN_SPAN_FROM_LAST)."""
 
 
 class OrderedPop(Protocol):
-    """The header of a pop, as far as an order depends on it."""
+    """The fields of a pop's header that its order depends on."""
 
     @property
     def consumer_group(self) -> str: ...
@@ -32,9 +32,9 @@ class OrderedPop(Protocol):
 
 
 class ConsumerOrderManager:
-    """Queues by topic, group and queue id; `freed(topic, group, queue_id)` is called when one may be popped again.
+    """Queues by topic, group and queue id; `freed(topic, group, queue_id)` is called when one can be popped again.
 
-    Goes on with what the table holds.
+    It continues with the loaded table.
     """
 
     log = Logger()
@@ -44,7 +44,7 @@ class ConsumerOrderManager:
         self._freed = freed
         self._timers: dict[tuple[str, str, int], interfaces.IDelayedCall] = {}
         self._steps: dict[tuple[str, str, int], int] = {}
-        """By what the time of day had been set when a queue was popped: its times are of that clock."""
+        """By how much the time of day had been set when a queue was popped: its times are of that clock."""
         self._table = table
         self._bound()
         for key, queues in table.queues.items():
@@ -53,9 +53,9 @@ class ConsumerOrderManager:
                 self._free_later(topic, group, queue_id, info)
 
     def _bound(self) -> None:
-        """Forget messages behind the end of their queue, on disk too: other messages will have their offsets. Raises OSError.
+        """Forget messages past the end of their queue, on disk too: other messages will get their offsets. Raises OSError.
 
-        The pop itself is kept, so that an acknowledgement of what it took is refused.
+        The pop itself is kept, so that an acknowledgement of its messages is refused.
         """
         lost = 0
         for key, queues in self._table.queues.items():
@@ -72,7 +72,7 @@ class ConsumerOrderManager:
             self._table.save_with_backup()
 
     def blocks(self, attempt_id: str | None, topic: str, group: str, queue_id: int, invisible_time: int) -> bool:
-        """Whether messages of the queue are still invisible; never to the attempt that popped them."""
+        """Return True if messages of the queue are still invisible; always False for the attempt that popped them."""
         info = self._find(topic, group, queue_id)
         if info is None or (attempt_id is not None and info.attempt_id == attempt_id):
             return False
@@ -81,7 +81,7 @@ class ConsumerOrderManager:
     def popped(
         self, header: OrderedPop, topic: str, queue_id: int, pop_time: int, queue_offsets: Sequence[int]
     ) -> list[str]:
-        """Note a pop; the parts of its orderCountInfo."""
+        """Record a pop; return the parts of its orderCountInfo."""
         group = header.consumer_group
         queues = self._table.queues.setdefault(f"{topic}@{group}", {})
         info = OrderInfo.of_pop(
@@ -99,7 +99,7 @@ class ConsumerOrderManager:
         return [*parts, queue_count_info(topic, queue_id, least)]
 
     def commit(self, topic: str, group: str, queue_id: int, queue_offset: int, pop_time: int) -> int:
-        """Acknowledge a message: the offset to commit, NOT_POPPED or NOTHING_TO_COMMIT."""
+        """Acknowledge a message. Returns the offset to commit, NOT_POPPED or NOTHING_TO_COMMIT."""
         info = self._find(topic, group, queue_id)
         if info is None:
             return queue_offset + 1
@@ -111,7 +111,7 @@ class ConsumerOrderManager:
     def change_visible_time(
         self, topic: str, group: str, queue_id: int, queue_offset: int, pop_time: int, visible_ms: int
     ) -> None:
-        """Set the time of day at which a message comes back; nothing for messages that are not those popped then."""
+        """Set the time of day at which a message comes back. Ignores messages of another pop."""
         info = self._find(topic, group, queue_id)
         if info is None or info.pop_time != pop_time:
             self.log.warn(
@@ -124,16 +124,16 @@ class ConsumerOrderManager:
         self._free_later(topic, group, queue_id, info)
 
     def clear(self, topic: str, group: str, queue_id: int) -> None:
-        """The group begins anew on a queue."""
+        """Forget what a group holds that starts again on a queue."""
         self._table.queues.get(f"{topic}@{group}", {}).pop(queue_id, None)
 
     def save(self) -> None:
-        """Forget what is unused, and write the rest if it changed. Raises OSError."""
+        """Forget unused queues, and write the rest if it changed. Raises OSError."""
         self.forget_unused()
         self._table.save()
 
     def stop(self) -> None:
-        """Tell of no queue any more. A second call does nothing."""
+        """Stop calling `freed`. A second call does nothing."""
         timers, self._timers = self._timers, {}
         for timer in timers.values():
             timer.cancel()
@@ -142,7 +142,7 @@ class ConsumerOrderManager:
         return self._table.queues.get(f"{topic}@{group}", {}).get(queue_id)
 
     def _free_later(self, topic: str, group: str, queue_id: int, info: OrderInfo) -> None:
-        """Tell when the queue is free, at once on the next turn of the clock where it is."""
+        """Call `freed` when the queue is free; on the clock's next turn if it is free now."""
         broker, key = self._broker, (topic, group, queue_id)
         if not broker.options.enable_notify_after_pop_order_lock_release:
             return
@@ -154,7 +154,7 @@ class ConsumerOrderManager:
         self._timers[key] = broker.clock.callLater((due_ms - now) / 1000, self._free, key)
 
     def _now_ms(self, key: tuple[str, str, int]) -> int:
-        """Return the time of day, had the clock not been set since the queue was popped."""
+        """Return the time of day as it would be if the clock had not been set since the queue was popped."""
         return self._broker.now_ms() + self._steps.get(key, 0)
 
     def _free(self, key: tuple[str, str, int]) -> None:
@@ -162,7 +162,7 @@ class ConsumerOrderManager:
         self._freed(*key)
 
     def forget_unused(self) -> None:
-        """Forget queues of topics and groups that there are no more, and those that nobody pops."""
+        """Forget queues of deleted topics and groups, and those that are not popped any more."""
         broker, queues_by_key = self._broker, self._table.queues
         oldest = broker.wall_ms() - UNUSED_MS
         for key, queues in list(queues_by_key.items()):

@@ -1,4 +1,4 @@
-"""What pops need of their broker."""
+"""Lists the parts of the broker that pops use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twisted_mq.turns import Turns
 
 
 class Durable(Protocol):
-    """When the log is as durable as configured: `waits` says whether that takes time."""
+    """Waits until the log is as durable as configured: `waits` is True if that takes time."""
 
     waits: bool
 
@@ -29,7 +29,7 @@ class Durable(Protocol):
 
 
 class ReadParts(FilterParts, Protocol):
-    """Topics, groups and their messages."""
+    """The parts of the broker that read: topics, groups and their messages."""
 
     random: Random
     store: IMessageStore
@@ -42,7 +42,7 @@ class ReadParts(FilterParts, Protocol):
 
 
 class PopParts(ReadParts, Protocol):
-    """And what a pop leaves behind."""
+    """The parts of the broker that pops use: those that read, and those that a pop changes."""
 
     clock: interfaces.IReactorTime
     postponement: Postponement

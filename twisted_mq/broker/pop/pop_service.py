@@ -1,4 +1,4 @@
-"""Everything of a broker that serves pops, started and stopped with it."""
+"""Starts and stops everything of a broker that serves pops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted_mq.broker.waiting_requests import Kind
 
 
 class PopService:
-    """Revives from `start` to `stop`, where the broker is a master; the rest works as soon as it is made."""
+    """Serves pops. It revives messages between `start` and `stop` if the broker is a master; the rest works once created."""
 
     def __init__(self, broker: PopParts, orders: ConsumerOrderInfoTable) -> None:
         self._broker = broker
@@ -31,7 +31,7 @@ class PopService:
         self._loop: DeliveryLoop | None = None
 
     def start(self) -> None:
-        """Revive from now on, from where the group's offsets say."""
+        """Revive messages from now on, starting at the group's offsets."""
         if self._broker.is_slave:
             return
         count = self._broker.options.revive_queue_num
@@ -45,25 +45,25 @@ class PopService:
         return ReviveQueue(self._broker, self.revive_log.topic, queue_id, reviver)
 
     def stop(self) -> None:
-        """Revive nothing more, and answer who waits. A second call does nothing."""
+        """Stop reviving, and answer the requests that wait. A second call does nothing."""
         if self._loop is not None:
             self._loop.stop()
         self._broker.polling.answer_all(Kind.POP, Kind.NOTIFICATION)
         self.orders.stop()
 
     def queue_freed(self, topic: str, group: str, queue_id: int) -> None:
-        """An ordered group may pop a queue again."""
+        """Wake the waiting pops of a queue that an ordered group can pop again."""
         store, offsets = self._broker.store, self._broker.offsets
         if store.max_offset_in_queue(topic, queue_id) > (offsets.query(group, topic, queue_id) or 0):
             self._broker.polling.wake(topic, group, queue_id)
             self._broker.dispatch()
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted."""
+        """Forget a deleted topic."""
         self.in_flight.forget_topic(topic)
         self.orders.forget_unused()
 
     def forget_group(self, group: str) -> None:
-        """A group was deleted."""
+        """Forget a deleted group."""
         self.in_flight.forget_group(group)
         self.orders.forget_unused()

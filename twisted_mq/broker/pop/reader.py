@@ -1,4 +1,4 @@
-"""Takes messages of a topic's queues for one pop, and notes what it took (Apache: PopMessageProcessor.popMsgFromQueue)."""
+"""Takes messages of a topic's queues for one pop, and records what it took (Apache: PopMessageProcessor.popMsgFromQueue)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _PASSED_OVER = (
     GetStatus.NO_MATCHED_LOGIC_QUEUE,
 )
 SLICE_QUEUES = 512
-"""So many queues of a topic are looked at in one turn of the reactor."""
+"""Queues of a topic that are read in one turn of the reactor."""
 
 
 @attrs.define
 class Popped:
-    """What one pop took: records for the wire, the parts of its infos by queue, and how many messages are left."""
+    """The result of one pop: records for the wire, the parts of its infos by queue, and how many messages are left."""
 
     pop_time: int
     revive_queue_id: int
@@ -49,7 +49,7 @@ class Popped:
 
 
 class PopReader:
-    """Pops for one broker; unordered pops take turns on the revive log's queues."""
+    """Pops for one broker; unordered pops use the revive log's queues in turn."""
 
     def __init__(
         self, broker: PopParts, revive_log: ReviveLog, in_flight: InFlightMessages, orders: ConsumerOrderManager
@@ -61,23 +61,23 @@ class PopReader:
         self._pops = 0
 
     def pop(self, header: PopMessageRequestHeader, queues: int, wanted: Selection) -> Work[Popped]:
-        """Up to `max_msg_nums` messages of the header's topic, which has so many queues, and of its retry topic.
+        """Return up to `max_msg_nums` messages of the header's topic, which has so many queues, and of its retry topic.
 
-        By chance the retry topic comes first; never in an ordered pop.
+        At random the retry topic comes first; never in an ordered pop.
         """
         chance = self._broker.random.randrange(100)
         popped = Popped(self._broker.wall_ms(), self._revive_queue(header))
         for looked, (topic, queue_id) in enumerate(self._places(popped, header, queues, chance), 1):
             self._queue(popped, header, topic, queue_id, wanted)
             if looked % SLICE_QUEUES == 0:
-                popped.records = [bytes(record) for record in popped.records]  # a mapped file may go meanwhile
+                popped.records = [bytes(record) for record in popped.records]  # a mapped file may be unmapped meanwhile
                 yield None
         return popped
 
     def _places(
         self, popped: Popped, header: PopMessageRequestHeader, queues: int, chance: int
     ) -> Iterator[tuple[str, int]]:
-        """The queues of a pop; the retry topic's come last only while messages are wanted."""
+        """Yield the queues of a pop. If the retry topic comes last, yield its queues only while messages are wanted."""
         own = [(header.topic, header.queue_id)] if header.queue_id >= 0 else _places_of(header.topic, queues, chance)
         if header.order:
             yield from own
@@ -100,7 +100,7 @@ class PopReader:
         return (self._pops - 1) % self._broker.options.revive_queue_num
 
     def _retry_topic(self, header: PopMessageRequestHeader, chance: int) -> str:
-        """That of the broker's version, in half of the pops that of version 1 where it is to be emptied."""
+        """Return the retry topic of the broker's version; in half of the pops that of version 1, while it is being emptied."""
         options = self._broker.options
         version_1 = options.retrieve_message_from_pop_retry_topic_v1 and chance % 2 == 0
         return pop_retry_topic(header.topic, header.consumer_group, options.enable_retry_topic_v2 and not version_1)
@@ -136,7 +136,7 @@ class PopReader:
         popped.rest += result.max_offset - result.next_begin_offset
 
     def _is_stuck(self, topic: str, group: str, queue_id: int) -> bool:
-        """Whether the group holds too many messages of the queue already."""
+        """Return True if the group already holds too many messages of the queue."""
         options = self._broker.options
         held = self._in_flight.count(topic, group, queue_id)
         return options.enable_pop_message_threshold and held > options.pop_inflight_message_threshold
@@ -147,7 +147,7 @@ class PopReader:
         )
 
     def _offset(self, header: PopMessageRequestHeader, topic: str, queue_id: int) -> int:
-        """Where the group goes on: at a reset that it was given, its offset, or where a new group begins."""
+        """Return the offset where the group goes on: its reset, its offset, or where a new group starts."""
         broker, group = self._broker, header.consumer_group
         reset = broker.offsets.take_reset(group, topic, queue_id) if broker.offsets.resets else None
         if reset is not None:
@@ -164,7 +164,7 @@ class PopReader:
     def _note(
         self, popped: Popped, header: PopMessageRequestHeader, topic: str, queue_id: int, offset: int, result: GetResult
     ) -> bool:
-        """Hand out what was read, once that is noted; False where it cannot be."""
+        """Record the pop, then hand out what was read; False if the pop cannot be recorded."""
         broker, group = self._broker, header.consumer_group
         offsets = [unpack_queue_offset(record)[0] for record in result.records]
         if header.order:
@@ -196,7 +196,9 @@ class PopReader:
     def _for_the_wire(
         self, popped: Popped, header: PopMessageRequestHeader, topic: str, offset: int, result: GetResult
     ) -> list[memoryview | bytes]:
-        """The records as they are stored; those of a retry topic under their origin's name, with their receipts."""
+        """Return the records as they are stored; those of a retry topic under their original topic's name, with their
+        receipts.
+        """
         options = self._broker.options
         if topic == header.topic or options.pop_response_return_actual_retry_topic:
             return result.records
@@ -215,5 +217,5 @@ class PopReader:
 
 
 def _places_of(topic: str, queues: int, chance: int) -> Iterable[tuple[str, int]]:
-    """All queues of a topic, from one on that chance picks among the first hundred."""
+    """Return all queues of a topic, starting with a random one of the first hundred."""
     return ((topic, (chance + index) % queues) for index in range(queues))

@@ -1,4 +1,4 @@
-"""Records on their second way: a stored message's copy for the retry topic, and a retried one for the wire.
+"""Makes copies of retried records: a stored message's copy for the retry topic, and a retried one for the wire.
 
 Apache: PopReviveService.reviveRetry, PopMessageProcessor.popMsgFromQueue.
 """
@@ -23,7 +23,7 @@ def with_receipt(
     revive_queue_id: int,
     broker_name: str,
 ) -> bytes:
-    """The record of a retry topic under its origin's name, with its receipt as the property POP_CK."""
+    """Return the record of a retry topic under its original topic's name, with its receipt as the property POP_CK."""
     message = StoredMessage.read(record)
     head = message.head
     receipt = Receipt(
@@ -35,7 +35,7 @@ def with_receipt(
 
 
 def revived(record: Buffer, topic: str, point: PopCheckPoint, born_host: bytes) -> InnerMessage:
-    """The copy for a retry topic, consumed once more, with the time of its first pop. Raises RecordError."""
+    """Return the copy for a retry topic, consumed once more, with the time of its first pop. Raises RecordError."""
     message = StoredMessage.read(record)
     reconsumed = message.head.reconsume_times
     if reconsumed == 0:

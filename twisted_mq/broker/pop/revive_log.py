@@ -1,7 +1,7 @@
-"""Puts check points and acknowledgements into the revive log (Apache: PopMessageProcessor.buildCkMsg, AckMessageProcessor).
+"""Writes check points and acknowledgements to the revive log (Apache: PopMessageProcessor.buildCkMsg, AckMessageProcessor).
 
-They are messages of rmq_sys_REVIVE_LOG_<cluster> that wait in the timer until their messages may come back: a check
-point until a second before, its acknowledgements until then. What comes later goes into the log at once.
+They are messages of rmq_sys_REVIVE_LOG_<cluster> that wait in the timer until their messages may come back: an
+acknowledgement until that time, a check point until one second before it. Later ones go into the log at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 ACK_INTERVAL_MS = 1000
-"""How long before its messages' return a check point enters the log (Apache: PopAckConstants.ackTimeInterval)."""
+"""A check point enters the log this long before its messages return (Apache: PopAckConstants.ackTimeInterval)."""
 
 
 class ReviveLog:
@@ -36,7 +36,7 @@ class ReviveLog:
         self.topic = revive_topic(broker.options.broker_cluster_name)
 
     def put_check_point(self, point: PopCheckPoint, queue_id: int) -> bool:
-        """Note a pop; False where the store does not take it, so that the messages must not be handed out."""
+        """Write a pop's check point; False if the store refuses it, so that the messages must not be handed out."""
         key = (point.topic, point.queue_id, point.start_offset, point.consumer_group, point.pop_time)
         return self._put(
             point, queue_id, CHECK_POINT_TAG, (*key, point.broker_name, CHECK_POINT_TAG),
@@ -44,7 +44,7 @@ class ReviveLog:
         )  # fmt: skip
 
     def put_ack(self, ack: AckMsg, queue_id: int, revive_time: int) -> bool:
-        """Note an acknowledgement, of one message or several; False where the store does not take it."""
+        """Write an acknowledgement, of one message or several; False if the store refuses it."""
         tag = BATCH_ACK_TAG if isinstance(ack, BatchAckMsg) else ACK_TAG
         key = (ack.topic, ack.queue_id, ack.ack_offset, ack.consumer_group, ack.pop_time, ack.broker_name, ACK_TAG)
         return self._put(ack, queue_id, tag, key, revive_time)

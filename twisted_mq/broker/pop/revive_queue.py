@@ -1,9 +1,9 @@
-"""One queue of the revive log: matches check points with acknowledgements, and revives what was not acknowledged.
+"""Reads one queue of the revive log: matches check points with acknowledgements, and revives messages that were not acknowledged.
 
-Apache: PopReviveService. A check point is settled two seconds behind its revive time, measured by the times of the log's
-own messages, so that its acknowledgements have been read; where the log is silent and the timer has delivered all,
-by the clock. How far the check points are settled is the offset of CID_RMQ_SYS_REVIVE_GROUP; from there on a new
-start reads everything again. What no broker has written there is passed over.
+Apache: PopReviveService. A check point is settled two seconds after its revive time, so that its acknowledgements have
+been read. The times of the log's own messages are the clock; if the log is silent and the timer has delivered all, the
+real clock is. The offset of CID_RMQ_SYS_REVIVE_GROUP is where the settled check points end; a new start reads
+everything from there again. Messages that no broker has written are skipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from twisted_mq.storage.interfaces import GetStatus
 
 SECOND_MS = 1000
 SILENCE_MS = 3 * SECOND_MS
-"""So long behind the log's last message the clock takes its place."""
+"""This long after the log's last message, the real clock is used instead."""
 MESSAGES_A_READ, MESSAGES_A_TURN = 32, 256
 REVIVED_A_TURN = 256
 _READ_BYTES = 1 << 20
@@ -36,12 +36,12 @@ MergeKey = tuple[str | None, str | None, int, int, int, str | None]
 
 
 def merge_key(one: PopCheckPoint | AckMsg, broker_name: str | None) -> MergeKey:
-    """What a check point and its acknowledgements have in common."""
+    """Return the key that a check point and its acknowledgements share."""
     return one.topic, one.consumer_group, one.queue_id, one.start_offset, one.pop_time, broker_name
 
 
 class ReviveQueue:
-    """`turn` is called again and again; it works each reviveInterval, less often while nothing is popped."""
+    """Revives one queue. `turn` is called repeatedly; it works each reviveInterval, less often while nothing is popped."""
 
     log = Logger()
 
@@ -60,24 +60,24 @@ class ReviveQueue:
 
     @property
     def queue_id(self) -> int:
-        """Of the revive log."""
+        """The queue id in the revive log."""
         return self._queue_id
 
     @property
     def messages_behind(self) -> int:
-        """What is in the log and not read yet."""
+        """The number of messages in the log that were not read yet."""
         return max(0, self._broker.store.max_offset_in_queue(self._topic, self._queue_id) - self._next)
 
     @property
     def ms_behind(self) -> int:
-        """How long the first of these has been there; 0 while there is none."""
+        """The time that the first of these has been there; 0 if there are none."""
         if not self.messages_behind:
             return 0
         stored_ms = self._broker.store.store_timestamp(self._topic, self._queue_id, self._next)
         return max(0, self._broker.wall_ms() - stored_ms) if stored_ms > 0 else 0
 
     def turn(self) -> bool:
-        """Read what is new and settle what is ripe; True where more is to do at once."""
+        """Read new messages and settle ripe check points; True if there is more to do at once."""
         broker, options = self._broker, self._broker.options
         now = broker.now_ms()
         if now < self._due_ms or not options.timer_wheel_enable:
@@ -94,7 +94,7 @@ class ReviveQueue:
     # reading
 
     def _read(self) -> bool:
-        """Take the log's next messages; True where there may be more."""
+        """Read the log's next messages; True if there may be more."""
         for _ in range(MESSAGES_A_TURN // MESSAGES_A_READ):
             result = self._broker.store.get_message(
                 self._topic, self._queue_id, self._next, MESSAGES_A_READ, _READ_BYTES, None
@@ -130,7 +130,9 @@ class ReviveQueue:
             self._delivered_ms = max(self._delivered_ms, min(due_ms, stored_ms))
 
     def _set_by_ms(self, message: StoredMessage) -> int:
-        """Return by what the time of day is ahead of the timers' in a message: its time is over, the timer delivered it."""
+        """Return how far the time of day is ahead of the timers' clock, at least as far as a delivered message proves:
+        its time is over.
+        """
         due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
         return max(self._broker.steps.ms(), due_ms - self._broker.now_ms())
 
@@ -144,9 +146,9 @@ class ReviveQueue:
         self._await(point, merge_key(point, point.broker_name), message)
 
     def _await(self, point: PopCheckPoint, key: MergeKey, message: StoredMessage) -> None:
-        """Wait for a check point's time, behind those that the log has before it; one of no broker is passed over.
+        """Queue a check point until its time, after those before it in the log; skip one that no broker wrote.
 
-        The time of one that waits is as timers count.
+        The time of one that waits is on the timers' clock.
         """
         fault = check_point_fault(
             point, message.head.store_timestamp, self._broker.options.timer_max_delay_sec * SECOND_MS
@@ -159,7 +161,7 @@ class ReviveQueue:
         self._pending[key] = point
 
     def _tell_what_was_passed_over(self) -> None:
-        """All of one turn in one line."""
+        """Log the skipped messages of one turn in one line."""
         passed_over, self._passed_over = self._passed_over, []
         if passed_over:
             self.log.error(
@@ -194,7 +196,9 @@ class ReviveQueue:
             self._passed_over.append(f"acknowledgement at {message.head.queue_offset} of what was not popped")
 
     def _pass_over(self, message: StoredMessage, ack: AckMsg, key: MergeKey) -> None:
-        """One without a check point; a very late one moves the group's offset on (enableSkipLongAwaitingAck)."""
+        """Skip an acknowledgement without a check point; a very late one advances the group's offset
+        (enableSkipLongAwaitingAck).
+        """
         options, now = self._broker.options, self._broker.now_ms()
         due_ms = message.number(PROPERTY_TIMER_DELIVER_MS) or 0
         if (
@@ -210,9 +214,9 @@ class ReviveQueue:
     # settling
 
     def _settle(self, now: int, *, at_end: bool) -> bool:
-        """Revive what ripe check points have left, in the log's order; True where there are more.
+        """Revive what ripe check points have left, in the log's order; True if there are more.
 
-        A check point whose messages the store does not take waits for the next turn, and so do those behind it.
+        A check point whose messages the store refuses waits for the next turn, and so do those after it.
         """
         end = self._end_ms(now) if at_end else self._delivered_ms
         settled = revived = 0
@@ -234,14 +238,14 @@ class ReviveQueue:
         return revived >= REVIVED_A_TURN
 
     def _end_ms(self, now: int) -> int:
-        """Up to when the log is known: by its messages, or by the clock where nothing can come any more."""
+        """Return the time up to which the log is known: from its messages, or from the clock if no more can come."""
         delivered = self._delivered_ms
         if delivered and now - delivered > SILENCE_MS and self._broker.waiting.timer.has_caught_up():
             return now
         return delivered
 
     def _revive(self, point: PopCheckPoint) -> int:
-        """How many messages came back; none of a topic or group that is gone."""
+        """Revive the messages of a check point and return their number; skip messages of a deleted topic or group."""
         broker, group = self._broker, point.consumer_group or ""
         if broker.topics.get(origin_topic(point.topic or "", group)) is None or group not in broker.groups.groups:
             self._passed_over.append(

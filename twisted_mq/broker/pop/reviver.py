@@ -15,14 +15,16 @@ from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 AGAIN_SECONDS = (10, 20, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
-"""When a message that could not be revived is tried again, by how often it was (Apache: ckRewriteIntervalsInSeconds)."""
+"""The delays before a message that could not be revived is tried again, by the number of tries (Apache:
+ckRewriteIntervalsInSeconds).
+"""
 UNREADABLE_TIMES = 127
 RETRY_QUEUES = 1
 _READ_BYTES = 1 << 20
 
 
 class StoreTakesNothing(Exception):
-    """A message could neither be revived nor noted anew: its check point must stay."""
+    """Raised when a message could neither be revived nor written to the log again: its check point must stay."""
 
 
 class Reviver:
@@ -37,9 +39,9 @@ class Reviver:
         self._queue_id = queue_id
 
     def revive(self, point: PopCheckPoint) -> int:
-        """How many messages came back; one that the store does not take is noted anew.
+        """Revive messages and return their number. One that the store refuses gets a new check point.
 
-        What is done is marked in the bit map, so that after StoreTakesNothing the rest can be tried again.
+        Finished messages are marked in the bit map, so that the rest can be tried again after StoreTakesNothing.
         """
         if point.broker_name != self._broker.options.broker_name:
             self.log.warn("check point of another broker passed over: queue={q} point={p}", q=self._queue_id, p=point)
@@ -62,7 +64,7 @@ class Reviver:
         return True
 
     def _copy(self, point: PopCheckPoint, offset: int) -> InnerMessage | None:
-        """The message for its retry topic; None where it is not in the store any more."""
+        """Return the message for its retry topic; None if it is not in the store any more."""
         broker, topic = self._broker, point.topic or ""
         records = broker.store.get_message(topic, point.queue_id, offset, 1, _READ_BYTES, None).records
         retry_topic = topic
@@ -103,7 +105,7 @@ class Reviver:
                 broker.offsets.commit(group, topic, 0, 0)
 
     def _put_again(self, point: PopCheckPoint, offset: int) -> None:
-        """A check point of the one message; its time moves on where it was over. Raises StoreTakesNothing."""
+        """Write a check point for one message, with a later time if its own is over. Raises StoreTakesNothing."""
         times = parse_int(point.times_put_again or "0")
         times = UNREADABLE_TIMES if times is None else times
         if times >= len(AGAIN_SECONDS) and self._broker.options.skip_when_ck_re_put_reach_max_times:
