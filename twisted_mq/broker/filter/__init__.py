@@ -1,1 +1,1 @@
-"""Filters of messages by their properties: SQL92 expressions, who registered them, and the bit maps that shorten them."""
+"""Filters messages by their properties: SQL92 expressions, the groups that registered them, and bit maps that speed them up."""

@@ -1,4 +1,4 @@
-"""A group's filter on a topic (Apache: ConsumerFilterData), and how consumerFilter.json holds all of them.
+"""Holds a group's filter on a topic (Apache: ConsumerFilterData), and reads and writes them all in consumerFilter.json.
 
 {"filterDataByTopic":{"TopicA":{"groupFilterData":{"GroupA":{"bloomFilterData":{"bitNum":112,"bitPos":[7,30,61]},
  "bornTime":1795216968628,"clientVersion":1795216968000,"consumerGroup":"GroupA","dead":false,"deadTime":0,
@@ -23,10 +23,10 @@ _log = Logger()
 
 @attrs.define(eq=False)
 class ConsumerFilterData:
-    """What a group selects of a topic. Times are ms; `client_version` is the subscription's, the time of its making.
+    """A group's filter on a topic. Times are ms; `client_version` is the time when the client made the subscription.
 
-    `dead_time` is when the group went offline, 0 while it is there. `made_by` is the address of the client that registered it,
-    empty after a restart.
+    `dead_time` is when the group went offline, 0 while it is online. `made_by` is the address of the client that
+    registered it, empty after a restart.
     """
 
     consumer_group: str
@@ -45,12 +45,16 @@ class ConsumerFilterData:
         return self.dead_time >= self.born_time
 
     def was_there_at(self, store_timestamp: int) -> bool:
-        """Whether a message stored then was compared with this filter, so that its bit map tells (Apache: isMsgInLive)."""
+        """Return True if a message stored then was compared with this filter, so that its bit map is valid (Apache:
+        isMsgInLive).
+        """
         return store_timestamp > self.born_time
 
     @property
     def compiled(self) -> CompiledExpression | None:
-        """The expression as a function, made at the first use; None, as in Apache, for a stored one that does not compile."""
+        """Return the expression as a function, compiled at the first use; None, as in Apache, for a stored one that does
+        not compile.
+        """
         if self._compiled is None:
             try:
                 self._compiled = compile_filter(self.expression_type, self.expression)
@@ -64,7 +68,7 @@ class ConsumerFilterData:
 
 
 def compile_filter(expression_type: str | None, expression: str | None) -> CompiledExpression:
-    """The expression of a subscription. Raises ExpressionError, also for a type that no filter is known for."""
+    """Compile the expression of a subscription. Raises ExpressionError, also for an unknown type of filter."""
     if expression_type != SQL92:
         raise ExpressionError(expression or "", 0, f"no filter for expressions of type {expression_type}")
     if not expression:
@@ -103,7 +107,7 @@ class _Filters:
 
 
 class ConsumerFilterTable(ConfigTable[_Filters]):
-    """consumerFilter.json. `filters` is topic to group to data; its owner changes it and saves."""
+    """The table in consumerFilter.json. `filters` maps topic to group to data; the owner changes and saves it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(_Filters, data))

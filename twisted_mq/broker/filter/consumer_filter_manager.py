@@ -1,7 +1,7 @@
-"""Which groups filter which topics by which expression (Apache: ConsumerFilterManager). Pure: `now_ms` comes in.
+"""Keeps which groups filter which topics by which expression (Apache: ConsumerFilterManager). Pure: `now_ms` comes in.
 
-A group registers with its heartbeats and goes offline; what it registered stays for a day, so that a group that comes
-back finds the bit maps of its messages valid.
+A group registers its filters with its heartbeats. After the group goes offline they are kept for a day, so that the bit
+maps of its messages are still valid when it comes back.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ from twisted_mq.remoting.shares import may_have
 from twisted_mq.storage.files.json_file import LoadAction
 
 CLEAN_AFTER_MS = 24 * 3600 * 1000
-"""How long a group's filter outlives the group (filterDataCleanTimeSpan)."""
+"""The time that a group's filter is kept after the group is gone (filterDataCleanTimeSpan)."""
 
 MOST_CHARACTERS = 500_000
 FILTER_CHARACTERS = 100
-"""The limit of characters of all expressions, and what a filter counts for beside its own: compiled, a character takes up to
-435 bytes."""
+"""The limit of the characters of all expressions, and the characters that each filter counts in addition to its own:
+compiled, a character takes up to 435 bytes.
+"""
 
 LOADED_DEAD_BEFORE_MS = 30_000
-"""Groups that were there at the last save count as gone for this long when the broker starts."""
+"""Groups that were online at the last save count as gone for this long when the broker starts."""
 
 
 @attrs.define
 class Room:
-    """How many characters of new expressions a heartbeat may still bring: to compile them keeps everybody else waiting."""
+    """The characters of new expressions that a heartbeat may still bring: compiling makes all other clients wait."""
 
     left: int = MAX_LENGTH
 
     def takes(self, expression: str) -> bool:
-        """Whether this one may be compiled now; it counts from then on."""
+        """Return True if this expression may be compiled now, and count it."""
         if is_known(expression) or len(expression) > MAX_LENGTH:
             return True
         if len(expression) > self.left:
@@ -52,7 +53,7 @@ class Room:
 
 
 class FilterTable(Protocol):
-    """What holds the filters: ConsumerFilterTable, or anything like it in memory."""
+    """A table of filters: ConsumerFilterTable, or one in memory."""
 
     filters: dict[str, dict[str, ConsumerFilterData]]
 
@@ -62,7 +63,7 @@ class FilterTable(Protocol):
 
 
 class ConsumerFilterManager:
-    """The filters of all groups by topic. Subscriptions by tag have none."""
+    """The filters of all groups by topic. Subscriptions by tag have no filter."""
 
     log = Logger()
 
@@ -75,7 +76,7 @@ class ConsumerFilterManager:
         self._characters = 0
 
     def load(self, now_ms: int) -> list[LoadAction]:
-        """Read the table; all its groups are offline. With positions of another bloom filter it is not used at all."""
+        """Read the table; all its groups are offline. If its positions are for another bloom filter, ignore the whole table."""
         actions = self._table.load()
         stored = [data for groups in self._table.filters.values() for data in groups.values()]
         if not all(self.bloom_filter.is_valid(data.bloom_filter_data) for data in stored):
@@ -89,7 +90,7 @@ class ConsumerFilterManager:
         return actions
 
     def save(self, now_ms: int) -> bool:
-        """Write what is not expired. False where the file holds that already. Raises OSError."""
+        """Write the filters that are not expired. False if the file already holds them. Raises OSError."""
         self.clean(now_ms)
         return self._table.save()
 
@@ -97,7 +98,7 @@ class ConsumerFilterManager:
         return self._table.filters.get(topic, {}).get(group)
 
     def of_topic(self, topic: str) -> Collection[ConsumerFilterData]:
-        """The filters of all groups, those offline too."""
+        """Return the filters of all groups, including offline ones."""
         return self._table.filters.get(topic, {}).values()
 
     def of_group(self, group: str) -> list[ConsumerFilterData]:
@@ -111,10 +112,10 @@ class ConsumerFilterManager:
         room: Room | None = None,
         address: str = "",
     ) -> dict[str, ExpressionError]:
-        """Take a heartbeat's subscriptions; the group's filters on all other topics die.
+        """Register a heartbeat's subscriptions; the group's filters on all other topics become dead.
 
-        What finds no room, all that its heartbeat's groups share, is passed over: the next heartbeat brings it again.
-        `address` says whose share of the table a new filter is, see `remoting.shares`.
+        Filters beyond `room`, which all groups of a heartbeat share, are skipped: the next heartbeat brings them again.
+        A new filter counts for the share of `address`, see `remoting.shares`.
 
         Returns the topics whose expression was refused, with the reason. Apache only logs it, and answers the group's
         pulls with FILTER_DATA_NOT_EXIST.
@@ -145,9 +146,9 @@ class ConsumerFilterManager:
         return old is None or old.expression != subscription.sub_string
 
     def register_one(self, group: str, subscription: SubscriptionData, now_ms: int, address: str = "") -> bool:
-        """Whether something was noted: not for tags, nor for a version that is no newer, unless it brings back the dead.
+        """Register one filter. Returns False for tags, and for a version that is not newer, unless it revives a dead filter.
 
-        Raises ExpressionError; a filter that the group had on the topic is then gone.
+        Raises ExpressionError; the group's old filter on the topic is then gone.
         """
         if is_tag_type(subscription.expression_type) or not subscription.sub_string:
             return False
@@ -166,7 +167,7 @@ class ConsumerFilterManager:
         return version == old.client_version and self._revive(old)
 
     def unregister(self, group: str, now_ms: int) -> None:
-        """The group has no members any more."""
+        """Mark the filters of a group without members as dead."""
         for data in self.of_group(group):
             if not data.is_dead:
                 data.dead_time = now_ms
@@ -243,6 +244,6 @@ def _same(old: ConsumerFilterData, subscription: SubscriptionData, positions: Bl
 
 
 def consumer_filters(options: BrokerOptions, table: FilterTable) -> ConsumerFilterManager:
-    """The manager for a broker's options."""
+    """Return the manager for a broker's options."""
     bloom_filter = BloomFilter(options.max_error_rate_of_bloom_filter, options.expect_consumer_num_use_filter)
     return ConsumerFilterManager(table, bloom_filter, options.filter_data_clean_time_span)

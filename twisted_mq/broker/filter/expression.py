@@ -1,9 +1,9 @@
-"""SQL92 expressions over a message's properties, with the answers of Apache's rocketmq-filter.
+"""Compiles and evaluates SQL92 expressions over a message's properties, with the results of Apache's rocketmq-filter.
 
     compile_expression("price BETWEEN 10 AND 20 AND TAGS IN ('fruit', 'nuts')").evaluate(properties)
 
-The parser is a dialect of sqlglot's; it is loaded with the first expression, since sqlglot costs a broker 17 MB and
-0.15 s. sqlglot's own tokenizer and its other rules are not used: they differ from Apache's in numbers (`.5e3`,
+The parser is a dialect of sqlglot's. It is loaded with the first expression, because loading sqlglot takes 17 MB and
+0.15 seconds. The tokenizer and the other rules of sqlglot are not used: they differ from Apache's in numbers (`.5e3`,
 `007`, `0L`), comments, the precedence of NOT and IS, and in what may follow an expression.
 """
 
@@ -16,33 +16,33 @@ import attrs
 from twisted_mq.broker.filter.errors import EvaluationError, ExpressionError
 
 MAX_LENGTH = 8192
-"""Characters of an expression: some 50 ms to compile. Apache has no limit of its own."""
+"""The longest expression in characters, which takes about 50 ms to compile. Apache has no limit of its own."""
 
 CACHED_EXPRESSIONS = 100
-"""As Apache's SelectorParser.PARSE_CACHE: all members of a group send the same expression."""
+"""The number of cached expressions, as in Apache's SelectorParser.PARSE_CACHE: all members of a group send the same one."""
 
 
 @attrs.frozen(eq=False)
 class CompiledExpression:
-    """One expression as a function. Equal texts give the same object as long as it is cached."""
+    """An expression as a function. Equal texts give the same object as long as it is cached."""
 
     text: str
     _function: Callable[[Callable[[str], str | None]], bool | None]
 
     def evaluate(self, properties: Mapping[str, str]) -> bool:
-        """Whether a message matches: neither an unknown result nor a property of the wrong type does."""
+        """Return True if a message matches. An unknown result and a property of the wrong type count as False."""
         try:
             return self._function(properties.get) is True
         except EvaluationError:
             return False
 
     def result(self, properties: Mapping[str, str]) -> bool | None:
-        """True, False, or None for unknown. Raises EvaluationError where a property is not of the type compared."""
+        """Return True, False, or None for unknown. Raises EvaluationError if a property does not have the type compared."""
         return self._function(properties.get)
 
 
 def compile_expression(text: str) -> CompiledExpression:
-    """Raises ExpressionError, whose message shows the place."""
+    """Compile an expression. Raises ExpressionError, whose message shows the place."""
     if len(text) > MAX_LENGTH:
         raise ExpressionError(text, MAX_LENGTH, f"an expression of {len(text)} characters, more than {MAX_LENGTH},")
     known = _known.pop(text, None) or _compile(text)
@@ -55,12 +55,12 @@ def compile_expression(text: str) -> CompiledExpression:
 
 
 def is_known(text: str) -> bool:
-    """Whether the expression was compiled, or refused, not long ago: then it costs nothing."""
+    """Return True if the expression was compiled, or refused, recently: then it costs nothing."""
     return text in _known
 
 
 _known: dict[str, CompiledExpression | ExpressionError] = {}
-"""The longest unused first. Refusals too: clients repeat them with each heartbeat."""
+"""The longest unused first. It holds refusals too, because clients repeat them with each heartbeat."""
 
 
 def _compile(text: str) -> CompiledExpression | ExpressionError:

@@ -1,7 +1,7 @@
-"""Values and comparisons as Java has them (Apache: ComparisonExpression, UnaryExpression of rocketmq-filter).
+"""Compares values as Java does (Apache: ComparisonExpression, UnaryExpression of rocketmq-filter).
 
 A property is text or missing (None). Constants are text, bool, None, `int` (Java's Integer), `Long` (Java's Long) and
-`float` (Double). Which of the number types a constant has matters: text is read as the type it is compared with, so
+`float` (Double). The number type of a constant matters: text is parsed as the type it is compared with, so
 "3000000000" cannot be compared with 5, and "5.0" equals 5.0 but cannot be compared with 5.
 """
 
@@ -18,7 +18,7 @@ from twisted_mq.protocol.text.java import BLANKS
 INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 DOUBLE_MIN = 5e-324
-"""Double.MIN_VALUE: the smallest that is greater than 0."""
+"""Double.MIN_VALUE: the smallest number greater than 0."""
 
 _SHORT_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 _DECIMAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
@@ -27,7 +27,7 @@ _HEXADECIMAL = re.compile(
 )  # fmt: skip
 _NOT_FINITE = re.compile(r"[+-]?(?:NaN|Infinity)")
 _LARGEST_EXPONENT = 100_000
-"""Beyond this a number of property size is 0 or infinite."""
+"""A number in a property with a larger exponent is 0 or infinite."""
 
 Value: TypeAlias = str | float
 """A property's text, or a boolean or number that it is compared with."""
@@ -40,7 +40,7 @@ class Long(int):
 
 
 def to_integer(text: str) -> int:
-    """Integer.valueOf: an optional sign and digits of any script, no blanks. Raises EvaluationError."""
+    """Parse as Integer.valueOf: an optional sign and digits of any script, no blanks. Raises EvaluationError."""
     value = _whole(text)
     if INTEGER_MIN <= value <= INTEGER_MAX:
         return value
@@ -48,7 +48,7 @@ def to_integer(text: str) -> int:
 
 
 def to_long(text: str) -> Long:
-    """Long.valueOf. Raises EvaluationError."""
+    """Parse as Long.valueOf. Raises EvaluationError."""
     value = _whole(text)
     if LONG_MIN <= value <= LONG_MAX:
         return Long(value)
@@ -68,7 +68,9 @@ def _whole(text: str) -> int:
 
 
 def to_double(text: str) -> float:
-    """Double.valueOf: blanks around it, a type suffix, NaN, Infinity and hexadecimal are allowed. Raises EvaluationError."""
+    """Parse as Double.valueOf: surrounding blanks, a type suffix, NaN, Infinity and hexadecimal are allowed. Raises
+    EvaluationError.
+    """
     trimmed = text.strip(BLANKS)
     decimal = _DECIMAL.fullmatch(trimmed)
     if decimal:
@@ -91,12 +93,12 @@ def _from_hexadecimal(mantissa: str, exponent: str) -> float:
 
 
 def to_boolean(text: str) -> bool:
-    """Boolean.valueOf: "true" in any case is True, everything else False."""
+    """Parse as Boolean.valueOf: "true" in any case is True, everything else False."""
     return text.lower() == "true"
 
 
 def compare_doubles(left: float, right: float) -> int:
-    """Double.compareTo: -0.0 is less than 0.0; NaN equals itself and is greater than all others."""
+    """Compare as Double.compareTo: -0.0 is less than 0.0; NaN equals itself and is greater than all others."""
     if left < right:
         return -1
     if left > right:
@@ -113,7 +115,7 @@ def _total_order(value: float) -> int:
 
 
 def compare(left: Value, right: Value) -> int:
-    """Negative, 0 or positive for two values that are there (Apache: ComparisonExpression.__compare).
+    """Return a negative number, 0 or a positive one for two values, neither None (Apache: ComparisonExpression.__compare).
 
     Values that cannot be compared count as less. Raises EvaluationError for text that is not of the other's type, and
     for a boolean on the left of text, which fails in Java with a ClassCastException.
@@ -130,7 +132,7 @@ def compare(left: Value, right: Value) -> int:
 
 
 def _compare_numbers(left: float, right: float) -> int:
-    """Booleans are numbers here, which only booleans are compared with."""
+    """Compare numbers; booleans are numbers here, and are only compared with booleans."""
     if isinstance(left, bool) or isinstance(right, bool):
         return int(left) - int(right) if isinstance(left, bool) and isinstance(right, bool) else -1
     if isinstance(left, float) or isinstance(right, float):
@@ -139,7 +141,7 @@ def _compare_numbers(left: float, right: float) -> int:
 
 
 def like(sample: float, text: str) -> float:
-    """`text` read as the type of `sample`, a boolean or a number. Raises EvaluationError."""
+    """Parse `text` as the type of `sample`, a boolean or a number. Raises EvaluationError."""
     if isinstance(sample, bool):
         return to_boolean(text)
     if isinstance(sample, float):
@@ -148,14 +150,14 @@ def like(sample: float, text: str) -> float:
 
 
 def equal(left: Value | None, right: Value | None) -> bool | None:
-    """`left = right`: None where only the left is missing, False where only the right is, True where both are."""
+    """Evaluate `left = right`: None if only the left is missing, False if only the right is, True if both are."""
     if left is None:
         return True if right is None else None
     return right is not None and compare(left, right) == 0
 
 
 def order(left: Value, right: Value) -> int:
-    """`compare` for <, <=, > and >=, where two texts count as numbers. Raises EvaluationError."""
+    """Compare for <, <=, > and >=, where two texts count as numbers. Raises EvaluationError."""
     if isinstance(left, str) and isinstance(right, str):
         return compare_doubles(to_double(left), to_double(right))
     return compare(left, right)

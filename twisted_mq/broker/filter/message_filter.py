@@ -1,4 +1,4 @@
-"""Which messages a pull takes, and which groups take a message.
+"""Decides which messages a pull gets, and which groups a message matches.
 
 Apache: ExpressionMessageFilter, ExpressionForRetryMessageFilter, CommitLogDispatcherCalcBitMap.
 """
@@ -20,7 +20,7 @@ POP_RETRY_SEPARATOR = "+"
 
 
 def request_filter(topic: str, group: str, expression: str, kind: str, version: int, now_ms: int) -> ConsumerFilterData:
-    """The filter of a subscription that comes with a request, without positions (Apache: ConsumerFilterManager.build).
+    """Return the filter of a subscription in a request, without positions (Apache: ConsumerFilterManager.build).
 
     Raises ExpressionError.
     """
@@ -30,10 +30,10 @@ def request_filter(topic: str, group: str, expression: str, kind: str, version: 
 
 @attrs.frozen(eq=False)
 class MessageFilter:
-    """One subscription's two tests: by the queue's entry, then by the message's properties. `data` is None for tags.
+    """The two tests of a subscription: by the queue's entry, then by the message's properties. `data` is None for tags.
 
-    With `support_retry` (filterSupportRetry) the messages of a retry topic are tested by the filter of the topic that
-    they come from; without, all of them pass.
+    With `support_retry` (filterSupportRetry) the messages of a retry topic are tested by the filter of their original
+    topic; without it, all of them match.
     """
 
     subscription: SubscriptionData
@@ -42,7 +42,7 @@ class MessageFilter:
     support_retry: bool = False
 
     def matches_entry(self, tags_code: int | None, store_timestamp: int = 0, bit_map: bytes | None = None) -> bool:
-        """False only where the message cannot match. Time and bit map are those of the entry's extension, if it has one."""
+        """Return False only if the message cannot match. Time and bit map are those of the entry's extension, if it has one."""
         codes = selected_codes(self.subscription)
         if codes is not None:
             return tags_code is None or tags_code in codes
@@ -58,12 +58,12 @@ class MessageFilter:
 
     @property
     def needs_properties(self) -> bool:
-        """Whether `matches_properties` may refuse a message, so that its properties have to be read."""
+        """Return True if `matches_properties` may refuse a message, so that its properties have to be read."""
         by_tags = self.subscription.class_filter_mode or is_tag_type(self.subscription.expression_type)
         return not by_tags and (self._retried or self.data is not None)
 
     def matches_properties(self, properties: Mapping[str, str]) -> bool:
-        """Whether the expression is true for a message with these properties."""
+        """Return True if the expression is true for a message with these properties."""
         if not self.needs_properties:
             return True
         data = self._origin(properties) if self._retried else self.data
@@ -79,16 +79,16 @@ class MessageFilter:
 
 
 def group_of_retry(topic: str) -> str:
-    """The group of %RETRY%group and of pop's %RETRY%group+topic (Apache: KeyBuilder.parseGroup)."""
+    """Return the group of %RETRY%group and of pop's %RETRY%group+topic (Apache: KeyBuilder.parseGroup)."""
     name = topic.removeprefix(RETRY_PREFIX)
     parts = name.split(POP_RETRY_SEPARATOR)
     return parts[0] if len(parts) == 2 and parts[1] else name
 
 
 def filter_bit_map(manager: ConsumerFilterManager, topic: str, properties: Mapping[str, str]) -> bytes | None:
-    """The bits of all groups whose expression a new message matches; None for a topic that none filters.
+    """Return the bits of all groups whose expression a new message matches; None for a topic without filters.
 
-    Only where enableCalcFilterBitMap is on; goes with the queue's entry into its extension.
+    Used only with enableCalcFilterBitMap; the bits go into the extension of the queue's entry.
     """
     filters = manager.of_topic(topic)
     if not filters:

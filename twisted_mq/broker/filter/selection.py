@@ -1,4 +1,4 @@
-"""What a pull is given of its queue: by the tags' hashes, or by an expression over the messages' properties.
+"""Selects the messages that a pull gets of its queue: by the tags' hashes, or by an expression over the messages' properties.
 
 Apache: PullMessageProcessor, between the checks of the group and the read of the store.
 """
@@ -30,7 +30,7 @@ PARSE_FAILED = "parse the consumer's subscription failed"
 
 
 class FilterParts(Protocol):
-    """What selections are made with."""
+    """The parts of the broker that selections use."""
 
     options: BrokerOptions
     now_ms: Callable[[], int]
@@ -41,7 +41,7 @@ class FilterParts(Protocol):
 
 @attrs.frozen
 class Selection:
-    """Both tests of a read of the store; None lets every message pass."""
+    """The two tests of a read of the store; None lets every message pass."""
 
     tags_codes: Collection[int] | None
     matches: RecordTest | None = None
@@ -49,21 +49,21 @@ class Selection:
 
 @attrs.frozen
 class PropertyTest:
-    """The test of records by an expression; where queues have filter bit maps (storage.queues.queue_extension) by those first."""
+    """Tests records by an expression; if queues have filter bit maps (storage.queues.queue_extension), by those first."""
 
     expression: MessageFilter
 
     def __call__(self, record: Buffer) -> bool:
-        """Whether the expression is true for the record's properties."""
+        """Return True if the expression is true for the record's properties."""
         return self.expression.matches_properties(properties_of(record))
 
     def may_match(self, store_timestamp: int, bit_map: bytes) -> bool:
-        """False only where the record's bit map says that it is not."""
+        """Return False only if the record's bit map excludes it."""
         return self.expression.matches_entry(None, store_timestamp, bit_map)
 
 
 def own_selection(broker: FilterParts, header: PullMessageRequestHeader) -> Selection:
-    """Of a pull that carries its subscription. Raises BrokerError."""
+    """Return the selection of a pull that carries its subscription. Raises BrokerError."""
     kind = header.expression_type
     if not is_tag_type(kind):
         check_served(broker.options, kind)
@@ -74,7 +74,7 @@ def own_selection(broker: FilterParts, header: PullMessageRequestHeader) -> Sele
 def expression_selection(
     broker: FilterParts, topic: str, group: str, expression: str | None, kind: str | None, version: int = 0
 ) -> Selection:
-    """By an expression that comes with a request, also where enablePropertyFilter is off. Raises BrokerError."""
+    """Return the selection by the expression in a request, even if enablePropertyFilter is off. Raises BrokerError."""
     try:
         subscription = build_subscription(topic, expression, kind, sub_version=version)
         if is_tag_type(kind):
@@ -86,7 +86,7 @@ def expression_selection(
 
 
 def group_selection(broker: FilterParts, header: PullMessageRequestHeader, subscription: SubscriptionData) -> Selection:
-    """Of a pull for what its group subscribed to in its heartbeats. Raises BrokerError."""
+    """Return the selection of a pull by its group's subscription from heartbeats. Raises BrokerError."""
     if is_tag_type(subscription.expression_type):
         return Selection(tags_of(subscription))
     check_served(broker.options, subscription.expression_type)
@@ -100,7 +100,7 @@ def group_selection(broker: FilterParts, header: PullMessageRequestHeader, subsc
 
 
 def check_served(options: BrokerOptions, expression_type: str | None) -> None:
-    """Raises BrokerError where enablePropertyFilter is off, as it is unless it is set."""
+    """Raise BrokerError for an expression while enablePropertyFilter is off, as it is by default."""
     if not options.enable_property_filter:
         remark = f"The broker does not support consumer to filter message by {expression_type}"
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
@@ -112,7 +112,7 @@ def _by_expression(broker: FilterParts, subscription: SubscriptionData, data: Co
 
 
 def properties_of(record: Buffer) -> dict[str, str]:
-    """A stored record's properties; none where it is damaged, as in Apache."""
+    """Return a stored record's properties; empty if it is damaged, as in Apache."""
     try:
         spans = read_spans(record, 0, read_head(record, 0))
     except RecordError:
@@ -121,7 +121,7 @@ def properties_of(record: Buffer) -> dict[str, str]:
 
 
 def tags_of(subscription: SubscriptionData) -> Collection[int] | None:
-    """The tag hashes that pass; None where all do."""
+    """Return the tag hashes that match; None if all do."""
     if subscription.sub_string in ("*", "", None) or subscription.class_filter_mode:
         return None
     return subscription.code_set

@@ -1,16 +1,17 @@
-"""From the tree of an expression to one Python function of a message's properties.
+"""Compiles the tree of an expression to one Python function of a message's properties.
 
-Checks what Apache's classes check when they are built (operands of comparisons, order of BETWEEN, range of numbers),
-then makes a Python expression over `get`, the properties' own get, with True, False and None as the three truths:
+It makes the checks that Apache's classes make in their constructors (operands of comparisons, order of BETWEEN, range of
+numbers). Then it makes a Python expression over `get`, the properties' own get, with True, False and None as truth
+values:
 
     a > 5 AND b = 'x'
     lambda get: False if (t2 := None if (t0 := get('a')) is None else to_integer(t0) > 5) is False
         or (t3 := None if (t1 := get('b')) is None else t1 == 'x') is False
         else None if t2 is None or t3 is None else True
 
-Both sides are evaluated as long as the first does not decide: in Apache too, an error on the right of a NULL shows.
-A node's code is in one pair of brackets wherever it is part of another's, and Python allows 200 of them: hence MAX_NESTING.
-Names and texts enter the code by `repr` only.
+Both sides are evaluated unless the first decides: as in Apache, an error on the right of a NULL shows. A node's code is
+in one pair of brackets wherever it is part of another's, and Python allows 200 of them: hence MAX_NESTING. Names and
+texts enter the code only through `repr`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from twisted_mq.broker.filter.java_values import Long
 from twisted_mq.broker.filter.selector_parser import NEGATED, START
 
 MAX_NESTING = 100
-"""Levels of tests and signs; tests side by side, joined by AND or by OR, are one level."""
+"""Levels of tests and signs; tests joined by AND or by OR on one level count once."""
 
 Result = bool | None
 Function = Callable[[Callable[[str], str | None]], Result]
@@ -48,7 +49,7 @@ _TEXT_TESTS: dict[type[exp.Expr], str] = {
 
 
 class _Number:
-    """A number known when compiling: of a literal, or of one with minus signs."""
+    """A number known when compiling: a literal, or one with minus signs."""
 
     def __init__(self, value: int | float) -> None:
         self.value = value
@@ -59,7 +60,7 @@ class _Number:
             self.comparison = reader + "({t}) {op} {c}"
 
     def source(self) -> str:
-        """The number as Python writes it, its Java type kept."""
+        """Return the number as Python writes it, with its Java type."""
         return f"Long({int(self.value)})" if isinstance(self.value, Long) else f"({self.value!r})"
 
 
@@ -77,7 +78,7 @@ class _Maker:
         return made
 
     def truth(self, node: exp.Expr, depth: int) -> str:
-        """A node where a truth is needed (Apache: asBooleanExpression): a property alone is false, or unknown."""
+        """Return the code of a node as a truth value (Apache: asBooleanExpression): a property alone is false, or unknown."""
         if isinstance(node, exp.Identifier):
             return f"None if ({self.value(node, depth)}) is None else False"
         if not isinstance(node, _PREDICATES):
@@ -85,7 +86,7 @@ class _Maker:
         return self.value(node, depth)
 
     def value(self, node: exp.Expr, depth: int) -> str:
-        """A node's value; of a property its text."""
+        """Return the code of a node's value; a property's value is its text."""
         if depth > MAX_NESTING:
             raise self.fault(node, f"more than {MAX_NESTING} tests within each other")
         if isinstance(node, exp.Identifier):
@@ -100,7 +101,7 @@ class _Maker:
         return _RULES[type(node)](self, node, depth + 1)
 
     def number(self, node: exp.Expr) -> _Number | None:
-        """The number that a node always is; None for every other node. Raises ExpressionError where out of range."""
+        """Return the number of a node that is always one; None for any other node. Raises ExpressionError if out of range."""
         negative = False
         inner = node
         while isinstance(inner, exp.Neg):
@@ -114,7 +115,7 @@ class _Maker:
         return _Number(value)
 
     def _literal(self, node: exp.Expr) -> int | float:
-        """Apache: ConstantExpression.createFromDecimal and createFloat, which takes no 0.0."""
+        """Return a literal's number (Apache: ConstantExpression.createFromDecimal and createFloat, which refuses 0.0)."""
         word = node.this
         if not word.rstrip("lL").isdigit():
             double = float(word)
@@ -135,14 +136,14 @@ class _Maker:
         return f"None if ({name} := {value}) is None else not {name}"
 
     def chain(self, node: exp.Expr, depth: int, decisive: bool) -> str:
-        """AND (False decides) and OR (True decides), of all operands that stand side by side."""
+        """Return the code of AND (False decides) or OR (True decides) over all operands of one level."""
         operands = {next(self._variables): self.truth(one, depth) for one in _operands(node)}
         decided = " or ".join(f"({name} := {value}) is {decisive}" for name, value in operands.items())
         unknown = " or ".join(f"{name} is None" for name in operands)
         return f"{decisive} if {decided} else None if {unknown} else {not decisive}"
 
     def negate(self, node: exp.Expr, depth: int) -> str:
-        """Minus before something that is no number: unknown, after its evaluation."""
+        """Return the code of a minus before something that is not a number: unknown, after it was evaluated."""
         return f"None if ({self.value(node.this, depth)}) else None"
 
     def is_null(self, node: exp.Expr, depth: int) -> str:
@@ -153,7 +154,9 @@ class _Maker:
         return f"({value}) {'is not' if negated else 'is'} None"
 
     def equality(self, node: exp.Expr, depth: int) -> str:
-        """Apache: createEqual; <> is its negation, so a text that is no number matches neither."""
+        """Return the code of = and <> (Apache: createEqual). <> is the negation, so a text that is not a number matches
+        neither.
+        """
         left, right = node.this, node.expression
         for operand in (left, right):
             if isinstance(operand, exp.Null):
@@ -166,7 +169,7 @@ class _Maker:
         return self.negated(made) if isinstance(node, exp.NEQ) else made
 
     def _property_equality(self, left: exp.Expr, right: exp.Expr) -> str | None:
-        """The common comparison of a property with a constant without a call; None for any other."""
+        """Return the common comparison of a property with a constant, without a call; None for any other."""
         if not isinstance(left, exp.Identifier):
             return None
         name = next(self._variables)
@@ -185,7 +188,7 @@ class _Maker:
         return self._order(node.this, node.expression, _ORDERS[type(node)], depth)
 
     def _order(self, left: exp.Expr, right: exp.Expr, mark: str, depth: int) -> str:
-        """Apache: createGreaterThan and the like: numbers and properties only."""
+        """Return the code of <, <=, > or >= (Apache: createGreaterThan and similar): numbers and properties only."""
         self._check_ordered(left)
         self._check_ordered(right)
         numbers = self.number(left), self.number(right)
@@ -207,7 +210,9 @@ class _Maker:
         return f"None if ({name} := get({left.this!r})) is None else {test}"
 
     def between(self, node: exp.Expr, depth: int) -> str:
-        """Apache: createBetween is >= AND <=, createNotBetween < OR >; only the former looks at constants' order."""
+        """Return the code of BETWEEN (>= AND <=) or NOT BETWEEN (< OR >). Only the first checks the constants' order, as
+        in Apache.
+        """
         this, low, high = node.this, node.args["low"], node.args["high"]
         negated = bool(node.meta.get(NEGATED))
         if not negated and isinstance(low, exp.Literal) and isinstance(high, exp.Literal):
@@ -225,7 +230,9 @@ class _Maker:
         return f"{negated} if {decided} else None if {one} is None or {other} is None else {not negated}"
 
     def _unknown_between(self, this: exp.Expr, low: exp.Expr, high: exp.Expr, depth: int) -> str:
-        """Minus before something that is no number is unknown, and so is its place; the bounds are checked all the same."""
+        """Return the code for a minus before something that is not a number: the result is unknown, and the bounds are
+        still checked.
+        """
         for operand in (low, high):
             self._check_ordered(operand)
             self.value(operand, depth)
@@ -241,11 +248,11 @@ class _Maker:
         return f"None if ({name} := get({node.this.this!r})) is None else {name} {test} {{{members}}}"
 
     def text_test(self, node: exp.Expr, depth: int) -> str:
-        """CONTAINS, STARTSWITH, ENDSWITH and their NOT forms: never unknown, false where there is no text."""
+        """Return the code of CONTAINS, STARTSWITH, ENDSWITH and their NOT forms: never unknown, false if the text is missing."""
         name = next(self._variables)
         searched = node.expression.this
         value = self.value(node.this, depth)
-        if not searched:  # Apache does not even evaluate the left
+        if not searched:  # Apache does not evaluate the left side
             return "False"
         if isinstance(node.this, _PREDICATES) or self.number(node.this) is not None:
             return f"False if ({value}) else False"
@@ -270,7 +277,7 @@ _RULES: dict[type, Callable[[_Maker, exp.Expr, int], str]] = {
 
 
 def _operands(node: exp.Expr) -> list[exp.Expr]:
-    """`a OR b OR c` is a tree that leans left: its operands from left to right."""
+    """Return the operands of `a OR b OR c`, a tree that leans left, from left to right."""
     found: list[exp.Expr] = []
     kind = type(node)
     while type(node) is kind:
@@ -294,8 +301,8 @@ def _shown(node: exp.Expr) -> str:
 
 
 def make_function(text: str, tree: exp.Expr) -> Function:
-    """The function of an expression's tree. Raises ExpressionError for operands that Apache refuses.
+    """Return the function of an expression's tree. Raises ExpressionError for operands that Apache refuses.
 
-    The function takes the properties' `get`; it raises EvaluationError where a property is not of the type compared.
+    The function takes the properties' `get`; it raises EvaluationError if a property does not have the type compared.
     """
     return _Maker(text).function(tree)

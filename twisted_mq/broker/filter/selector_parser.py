@@ -1,4 +1,4 @@
-"""The grammar of expressions as a sqlglot parser (Apache: SelectorParser.jj). Importing this loads sqlglot.
+"""Parses expressions with sqlglot's parser (Apache: SelectorParser.jj). Importing this loads sqlglot.
 
     or:         and (OR and)*                                   sqlglot's rule
     and:        equality (AND equality)*                        sqlglot's rule
@@ -8,9 +8,9 @@
     unary:      + unary | - unary | NOT unary | primary
     primary:    text | number | TRUE | FALSE | NULL | name | ( or )
 
-sqlglot's cursor, its two binary rules, and its tree are used; the rules whose precedence differs from sqlglot's are
+sqlglot's cursor, its two binary rules and its tree are used. Rules whose precedence differs from sqlglot's are
 overridden (NOT binds closer than =, all tests of one level may follow each other). As in Apache, parsing ends at the
-first word that cannot continue the expression, and whatever follows is not read: `a = 1 b` means `a = 1`.
+first word that cannot continue the expression, and the rest is ignored: `a = 1 b` means `a = 1`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selector_tokens import SelectorTokenizer
 
 MAX_DEPTH = 100
-"""Levels of parentheses and signs. Apache's parser is bounded by its thread's stack only."""
+"""Levels of parentheses and signs. Apache's parser is bounded only by its thread's stack."""
 
 START = "start"
 NEGATED = "negated"
-"""Keys of a node's meta: where its first or telling word begins; set for the NOT form of a test."""
+"""Keys of a node's meta: the position of its first or decisive word; set for the NOT form of a test."""
 
 _TEXT_TESTS = {TokenType.LIKE: exp.Contains, TokenType.START_WITH: exp.StartsWith, TokenType.END: exp.EndsWith}
 _WORD_VALUES = {TokenType.TRUE: True, TokenType.FALSE: False}
@@ -42,7 +42,7 @@ class SelectorParser(Parser):
     COMPARISON = {TokenType.GT: exp.GT, TokenType.GTE: exp.GTE, TokenType.LT: exp.LT, TokenType.LTE: exp.LTE}
 
     def parse_selector(self, text: str) -> exp.Expr:
-        """The tree of an expression. Raises ExpressionError."""
+        """Return the tree of an expression. Raises ExpressionError."""
         self.reset()
         self.sql = text
         self._depth = 0
@@ -55,7 +55,7 @@ class SelectorParser(Parser):
         return tree
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
-        """Raises ExpressionError: `message` is what was expected at the current word."""
+        """Raise ExpressionError. `message` says what was expected at the current word."""
         found = self._curr
         position = found.start if found else len(self.sql)
         reason = f"expected {message}, found {found.text[:40] if found else 'the end'}"
@@ -63,7 +63,7 @@ class SelectorParser(Parser):
 
     def _parse_whole(self) -> exp.Expr:
         tree = self._parse_disjunction()
-        assert tree is not None  # sqlglot's own parser gives up so; here a fault raises
+        assert tree is not None  # sqlglot's own parser gives up in this way; here a fault raises
         return tree
 
     def _parse_equality(self, parse_is: bool = True) -> exp.Expr:
@@ -172,5 +172,5 @@ def _at(token: Token, node: exp.Expr, negated: bool = False) -> exp.Expr:
 
 
 def parse_selector(text: str) -> exp.Expr:
-    """The sqlglot tree of an expression. Raises ExpressionError."""
+    """Return the sqlglot tree of an expression. Raises ExpressionError."""
     return SelectorParser().parse_selector(text)

@@ -1,9 +1,9 @@
-"""The words of an expression (Apache: the tokens of SelectorParser.jj). Keywords and names are of ASCII, in any case.
+"""Splits an expression into words (Apache: the tokens of SelectorParser.jj). Keywords and names are ASCII, in any case.
 
 Oddities that clients can rely on: `007` is three numbers and `0L` a number and a name; `--` begins a comment only
-where the line ends (on the last line it is two minus signs); the only escape in a text is a doubled quote.
+if the line ends (on the last line it is two minus signs); the only escape in a text is a doubled quote.
 
-No pattern gives back what it took (all repeat by `*+` and `++`), so each character is looked at a few times at most.
+No pattern backtracks (all repeat by `*+` and `++`), so each character is read a few times at most.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ MARKS = {
 
 
 class SelectorTokenizer(Tokenizer):
-    """Makes sqlglot's tokens by Apache's rules: sqlglot's own scanner knows other numbers, comments and marks."""
+    """Makes sqlglot's tokens by Apache's rules, because sqlglot's own scanner has other numbers, comments and marks."""
 
     def __init__(self, dialect: Dialect | None = None) -> None:
         super().__init__(dialect or Dialect())
 
     def tokenize(self, sql: str) -> list[Token]:
-        """All tokens. At a character that begins none, the last is UNKNOWN: an error if the parser comes that far."""
+        """Return all tokens. A character that begins no token gives a last token UNKNOWN, an error if the parser reaches it."""
         tokens: list[Token] = []
         position, last_line_end = 0, max(sql.rfind("\n"), sql.rfind("\r"))
         while position < len(sql):

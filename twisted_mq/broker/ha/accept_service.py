@@ -20,7 +20,7 @@ MAX_SLAVES = 64
 class AcceptSocketService(protocol.ServerFactory):
     """The connections of all slaves. `changed` is called when a slave has acknowledged something or has disconnected.
 
-    `ahead` says that the last slave that asked has more than this master; it is None once a slave is served.
+    `ahead` is set when the last slave that connected has more than this master; it is None once a slave is served.
     """
 
     log = Logger()
@@ -36,7 +36,7 @@ class AcceptSocketService(protocol.ServerFactory):
         self.ahead: str | None = None
         self._recovered_end: int | None = None
         self._sent_ends: dict[str, int] = {}
-        """How much each host's slaves were sent that are gone; those of strangers are left out."""
+        """The offset up to which the disconnected slaves of each host were sent the log; strangers are left out."""
         self._changed = changed
         self._counts: Callable[[str], bool] = _nobody_yet if options.counts_registered_slaves else _everybody
         self.is_registered: Callable[[str], bool] = _nobody_yet
@@ -65,9 +65,9 @@ class AcceptSocketService(protocol.ServerFactory):
     def _make_room(self, address: str) -> bool:
         """Close a connection to make room for one more of an address. Return False if none gives way.
 
-        The oldest connection of the largest share gives way. If there is none, it is the oldest that has not proven to be a
-        slave yet, or whose copy does not count. A slave proves itself by haSharedSecret, if it is set, and by its first
-        report, which every slave sends at once.
+        The oldest connection of the largest share gives way. If no share is large enough, it is the oldest that has not
+        proven to be a slave yet, or whose copy does not count. A slave proves itself by haSharedSecret, if it is set, and
+        by its first report, which every slave sends at once.
         """
         one = self._shares.gives_way(address, None) or self._a_stranger()
         if one is not None:
@@ -105,11 +105,11 @@ class AcceptSocketService(protocol.ServerFactory):
         self._changed()
 
     def recovered(self) -> None:
-        """Note that this master did not stop properly before: it may have lost the end of its log, which its slave has."""
+        """Record that this master did not stop properly before: it may have lost the end of its log, which its slave has."""
         self._recovered_end = self.store.max_physical_offset()
 
     def _note_sent(self, connection: HAConnection) -> None:
-        """Remember what a slave was sent, of as many hosts as there may be connections."""
+        """Remember the offset up to which a slave was sent the log, for as many hosts as there may be connections."""
         host = connection.host
         ends = self._sent_ends
         ends[host] = max(ends.pop(host, 0), connection.writer.sent_end)

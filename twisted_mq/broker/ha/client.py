@@ -1,12 +1,12 @@
-"""A slave's end of the link: asks the master for its log and writes it (Apache: DefaultHAClient).
+"""Follows the master: a slave's end of the link asks the master for its log and writes it (Apache: DefaultHAClient).
 
 READY: no connection, tried again with growing pauses. HANDSHAKE: connected, a shared secret is not shown yet. TRANSFER:
-served. SHUTDOWN: stopped, or the logs differ: what the master sent does not continue this log, several times at the same
-place; a person has to act then.
+served. SHUTDOWN: stopped, or the logs differ. Logs differ if the master's bytes do not continue this log several times
+at the same place; then a person has to act.
 
-The first report says where this log's last record begins: the master's bytes from there to this log's end are compared, see
-log_proof.py. Then a report says where this log ends, and one follows whatever was appended, and each haSendHeartbeatInterval. A
-store with synchronous flush reports what is on disk, others what is written.
+The first report says where this log's last record begins: the master's bytes from there to this log's end are compared,
+see log_proof.py. Later reports say where this log ends: one first, one after each append, and one each
+haSendHeartbeatInterval. A store with synchronous flush reports what is on disk, others what is written.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ RETRY_SECONDS = (1.0, 2.0, 5.0)
 """Pauses before the next try; the last one repeats (Apache: always 5 s)."""
 
 MISMATCHES_UNTIL_STOP = 3
-"""How often in a row the master's bytes may not fit at the same place: once may be a damaged transmission."""
+"""The number of mismatches in a row at the same place that stop the link: a single one may be a damaged transmission."""
 
 READ_BYTES = 256 * 1024
-"""How much is taken out of the socket at once (Twisted: 64 KiB): each turn of the reactor costs as much as 20 KiB."""
+"""The bytes read from the socket at once (Twisted: 64 KiB): each turn of the reactor costs as much as 20 KiB."""
 
 
 @attrs.frozen(eq=False)
 class Following:
-    """A connection, and how many transfers, each a continuation of this log, came over it so far."""
+    """A connection, and the number of transfers on it so far, each of which continued this log."""
 
     link: object
     taken: int
@@ -99,13 +99,13 @@ class HAClient:
         self._try_to_connect()
 
     def stop(self) -> None:
-        """Close the connection and make no other; a second call does nothing."""
+        """Close the connection and open no other. A second call does nothing."""
         self._running = False
         self._behind.stop()
         self._leave(ConnectionState.SHUTDOWN)
 
     def update_master_ha_address(self, address: str | None) -> None:
-        """Where the master takes slaves, host:port; a change moves the connection there, None ends no connection."""
+        """Set the master's address for slaves, host:port. A change moves the connection there; None ends no connection."""
         if address == self.master_ha_address or address is None:
             return
         self.log.info("master's HA address: old={o} new={n}", o=self.master_ha_address, n=address)
@@ -142,7 +142,7 @@ class HAClient:
         self._attempt.addErrback(self._not_connected)
 
     def _not_connected(self, reason: failure.Failure) -> None:
-        if self._attempt is None:  # given up by _leave
+        if self._attempt is None:  # cancelled by _leave
             return
         self._attempt = None
         reason.trap(error.ConnectError, OSError)
@@ -158,15 +158,15 @@ class HAClient:
         self._failures += 1
         self._retry = self._clock.callLater(pause, self._try_to_connect)
 
-    # what the link tells
+    # events of the link
 
     def linked(self, link: HALink) -> None:
-        """Connected; with a shared secret its handshake comes next."""
+        """Note that the link is connected; with a shared secret, its handshake comes next."""
         self._attempt, self._link = None, link
         self.state = ConnectionState.HANDSHAKE
 
     def begin(self) -> None:
-        """The master may be told where this log ends."""
+        """Start to report where this log ends."""
         self.state = ConnectionState.TRANSFER
         store, link = self.store, self._link
         assert link is not None
@@ -177,17 +177,17 @@ class HAClient:
         link.send_confirms(self._confirms)
 
     def confirm(self, session: int) -> None:
-        """From now on what this slave reports counts in this session of its master's, and in no other; in none where it is 0.
+        """Count what this slave reports from now on in this session of its master's, and in no other; in none if it is 0.
 
-        Reports that were made before and are still on their way keep what they were. Nothing counts before the logs are proven
-        to be the same.
+        Reports made before that are still on their way count as they did. Nothing counts before the logs are proven to be
+        the same.
         """
         self._confirms = session
         if self._link is not None and self.state is ConnectionState.TRANSFER:
             self._link.send_confirms(session)
 
     def unlinked(self, link: HALink, reason: failure.Failure) -> None:
-        """The connection is gone."""
+        """Forget a lost connection."""
         if link is not self._link:
             return
         self._link = None
@@ -196,7 +196,7 @@ class HAClient:
         self._try_later()
 
     def received(self, transfers: list[Transfer]) -> None:
-        """Append what came, report it, have it made visible. Raises StoreError where it does not fit."""
+        """Append the transfers, report them, and make them visible. Raises StoreError if they do not fit."""
         self._failures = 0
         self.last_read_ms = int(self._clock.seconds() * 1000)
         store, link, grown = self.store, self._link, 0
@@ -218,7 +218,7 @@ class HAClient:
             link.taken += len(transfers)
 
     def _prove(self, link: HALink, transfers: list[Transfer]) -> list[Transfer]:
-        """Compare until this log's end is reached; return what is left to append. Raises LogMismatch."""
+        """Compare until this log's end is reached; return the transfers left to append. Raises LogMismatch."""
         proof, rest = link.proof, list(transfers)
         while rest and not proof.is_done:
             rest[0] = proof.take(rest[0])
@@ -231,12 +231,12 @@ class HAClient:
 
     @property
     def following(self) -> Following | None:
-        """The connection over which this log follows the master's; None where there is none."""
+        """Return the connection over which this log follows the master's; None without one."""
         link = self._link
         return Following(link, link.taken) if link is not None and link.taken else None
 
     def report(self) -> None:
-        """Report this log's end, under synchronous flush once it is on disk."""
+        """Report this log's end; under synchronous flush once it is on disk."""
         link, offset = self._link, self.store.max_physical_offset()
         if link is not None and not link.proof.is_done:
             return
@@ -251,7 +251,7 @@ class HAClient:
             link.send_report(offset)
 
     def refused(self, problem: StoreError | FrameError) -> None:
-        """What the master sent was not taken: connect anew, or stop where that does not help."""
+        """Handle a refused transfer: reconnect, or stop if that does not help."""
         self.log.error("replication failed: {a} {e}", a=self.master_ha_address, e=problem)
         if isinstance(problem, LogMismatch | ReplicaDamaged):
             end = self.store.max_physical_offset()
@@ -266,7 +266,7 @@ class HAClient:
 
 
 class HALink(protocol.Protocol):
-    """One connection to the master."""
+    """A connection to the master."""
 
     transport: Transport  # type: ignore[assignment]  # None only before connectionMade
 
@@ -309,7 +309,7 @@ class HALink(protocol.Protocol):
             self.close()
 
     def _shake_hands(self, handshake: SlaveHandshake, data: bytes) -> bytes:
-        """What follows the handshake, nothing while it is not over. Raises HandshakeRefused."""
+        """Return the bytes after the handshake; empty until it is over. Raises HandshakeRefused."""
         proof, rest = handshake.receive_data(data)
         self.transport.write(proof)
         if rest is None:
@@ -326,19 +326,19 @@ class HALink(protocol.Protocol):
         self._client.unlinked(self, reason)
 
     def send_report(self, offset: int) -> None:
-        """Say that this log is complete up to `offset`, if that is news."""
+        """Report that this log is complete up to `offset`, if that is new."""
         if offset > self._reported and self._open:
             self._reported = offset
             self._repeat_report()
 
     def send_confirms(self, session: int) -> None:
-        """Say in which session of the master's reports count, if that is news and this log is proven to be the master's."""
+        """Report in which session of the master's reports count, if that is new and this log is proven to be the master's."""
         if session != self._confirms and self._open and self.proof.is_done:
             self._confirms = session
             self.transport.write(encode_confirms(session))
 
     def _still_here(self) -> None:
-        """What nobody waited for to be on disk any longer may be there now."""
+        """Report again: bytes that were not on disk when the wait for them ended may be there now."""
         if self._client.state is ConnectionState.TRANSFER:
             reported = self._reported
             self._client.report()

@@ -1,7 +1,7 @@
-"""One slave at a master: a reading and a writing service over one connection (Apache: DefaultHAConnection).
+"""Serves one slave of a master: a reading and a writing service over one connection (Apache: DefaultHAConnection).
 
-The slave's first report says where its log ends, or its last record begins: 0 is served from the newest log file on, another
-offset from there. A slave that has more than this log says so by a report behind its end.
+The slave's first report says where its log ends, or its last record begins. An offset of 0 is served from the newest log
+file on, another offset from there. A slave that has more than this log says so by a report past its end.
 An offset that this log does not have is answered with a mark that names the nearest one it has, which every slave takes
 as a mismatch, and the connection is closed. A report beyond what was sent never counts.
 """
@@ -28,7 +28,7 @@ NOTHING_REPORTED = -1
 
 
 class Slaves(Protocol):
-    """Who keeps the connections of all slaves, see `accept_service`."""
+    """The owner of the connections of all slaves, see `accept_service`."""
 
     options: BrokerOptions
     store: IMessageStore
@@ -36,22 +36,22 @@ class Slaves(Protocol):
     ahead: str | None
 
     def last_common_offset(self, host: str) -> int:
-        """Up to where the log of a slave at that host may be a copy of this one."""
+        """Return the offset up to which the log of a slave at that host may be a copy of this one."""
 
     def connection_made(self, connection: HAConnection) -> None:
-        """A slave is there."""
+        """Add a slave's connection."""
 
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
-        """A slave is gone."""
+        """Remove a slave's connection."""
 
     def acknowledged(self) -> None:
-        """A slave holds more than before."""
+        """Handle an acknowledgement of more bytes."""
 
 
 class HAConnection(protocol.Protocol):
-    """`slave_ack_offset` is what the slave says it holds, -1 before its first report.
+    """A slave's connection. `slave_ack_offset` is the offset that the slave reports, -1 before its first report.
 
-    `counts` says whether that is a copy for which sends may wait; None where it is not known yet.
+    `counts` is True if sends may wait for that copy; None while it is not known.
     """
 
     log = Logger()
@@ -83,12 +83,12 @@ class HAConnection(protocol.Protocol):
 
     @property
     def is_known(self) -> bool:
-        """Whether it has reported where its log ends, as a slave does first of all."""
+        """True if the slave has reported where its log ends, which a slave does first of all."""
         return self.slave_request_offset != NOTHING_REPORTED
 
     @property
     def transfer_from_where(self) -> int:
-        """The offset that is sent next; -1 before the first report."""
+        """Return the offset that is sent next; -1 before the first report."""
         return self.writer.next_offset
 
     # transport events
@@ -196,12 +196,12 @@ class HAConnection(protocol.Protocol):
         self.transport.abortConnection()
 
     def finish(self) -> None:
-        """Close when what was written has left."""
+        """Close once everything written has left."""
         self._shut_down()
         self.transport.loseConnection()
 
     def _shut_down(self) -> None:
-        """What this slave acknowledged counts no longer: it is asked anew when it comes back."""
+        """Stop counting this slave's acknowledgements: it reports again after it reconnects."""
         self.state = ConnectionState.SHUTDOWN
         self.slave_ack_offset = NOTHING_REPORTED
         self.reader.stop()

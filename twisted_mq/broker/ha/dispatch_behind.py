@@ -1,4 +1,4 @@
-"""Makes a slave's messages visible behind its replication (Apache: ReputMessageService, a thread of its own)."""
+"""Makes a slave's messages visible after they were replicated (Apache: ReputMessageService, a thread of its own)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 from twisted.internet import interfaces
 
 PAUSE_SECONDS = 0.001
-"""How long bytes wait for others, so that they are acknowledged first (Apache: reput sleeps as long)."""
+"""The time that bytes wait for others, so that they are acknowledged first (Apache: reput sleeps as long)."""
 
 MANY_BYTES = 64 * 1024
-"""What comes in a pause where a slave catches up: 64 MB/s."""
+"""The bytes that arrive in a pause while a slave catches up: 64 MB/s."""
 
 PAUSES_PUT_OFF = 16
-"""How many pauses in a row many bytes put dispatching off."""
+"""The number of pauses in a row for which many bytes delay dispatching."""
 
 
 class DispatchBehind:
-    """Calls `dispatch` soon after bytes came, and again while it says that more is left.
+    """Calls `dispatch` soon after bytes arrive, and again while it says that more is left.
 
-    While very many come in, replication goes first: a master's senders wait for what is written to be acknowledged, and
-    not for the slave's readers.
+    While very many bytes arrive, replication goes first: a master's senders wait for acknowledgements, and
+    do not wait for the slave's readers.
     """
 
     def __init__(self, clock: interfaces.IReactorTime, dispatch: Callable[[], bool]) -> None:
@@ -32,7 +32,7 @@ class DispatchBehind:
         self._stopped = False
 
     def soon(self, byte_count: int) -> None:
-        """So many bytes came that are to be dispatched."""
+        """Dispatch soon, because so many bytes arrived."""
         self._came += byte_count
         if self._call is None and not self._stopped:
             self._call = self._clock.callLater(PAUSE_SECONDS, self._look)
@@ -49,7 +49,7 @@ class DispatchBehind:
             self._call = self._clock.callLater(0, self._look)
 
     def stop(self) -> None:
-        """Dispatch nothing more, whatever comes; a second call does nothing."""
+        """Dispatch nothing more, whatever arrives. A second call does nothing."""
         self._stopped = True
         call, self._call = self._call, None
         if call is not None and call.active():

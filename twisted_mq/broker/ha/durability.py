@@ -1,4 +1,6 @@
-"""When what was appended is as durable as configured: on disk, on enough slaves (Apache: CommitLog.handleDiskFlushAndHA)."""
+"""Waits until appended messages are as durable as configured: on disk, on enough slaves (Apache:
+CommitLog.handleDiskFlushAndHA).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ REPLICATED = {True: ResponseCode.SUCCESS, False: ResponseCode.FLUSH_SLAVE_TIMEOU
 
 
 class DurableParts(Protocol):
-    """The broker whose sends these are."""
+    """The parts of the broker that durability uses."""
 
     options: BrokerOptions
     store: IMessageStore
@@ -27,7 +29,7 @@ class DurableParts(Protocol):
 
 
 class Durability:
-    """`waits` says whether answers to what was appended have to wait at all."""
+    """Waits for durability. `waits` is True if answers about appended messages have to wait at all."""
 
     def __init__(self, broker: DurableParts) -> None:
         self._broker = broker
@@ -36,14 +38,14 @@ class Durability:
         self.waits = self._flushes or self._replicates
 
     def reached(self, offset: int) -> defer.Deferred[int]:
-        """Fires with SUCCESS, or with what was not reached in time; a slave's failure outweighs the disk's."""
+        """Fire with SUCCESS, or with the code of what was not reached in time; a slave's failure outweighs the disk's."""
         broker = self._broker
         if not self._replicates:
             return broker.flushed(offset).addCallback(WAIT_FOR_ALL.__getitem__)
         return self._both(offset, broker.ha.replicated(offset))
 
     def reached_on_both(self, offset: int) -> defer.Deferred[int]:
-        """As `reached`, for what counts only once a slave that confirms this master's session holds it too."""
+        """Like `reached`, for messages that count only once a slave that confirms this master's session holds them too."""
         return self._both(offset, self._broker.ha.replicated_in_session(offset))
 
     def _both(self, offset: int, replicated: defer.Deferred[bool]) -> defer.Deferred[int]:
@@ -53,9 +55,10 @@ class Durability:
         return both.addCallback(lambda results: _code(*results))
 
     def acknowledged(self, answer: RemotingCommand) -> RemotingCommand | defer.Deferred[RemotingCommand]:
-        """The answer once all that was appended so far is durable; a success that is not in time has the code of that.
+        """Return the answer once all that was appended so far is durable. If that is not in time, SUCCESS is replaced by
+        its code.
 
-        Apache's broker answers these at once: what is given back and what ends transactions has WAIT=false there.
+        Apache's broker answers at once here: it stores messages given back and ends of transactions with WAIT=false.
         """
         if not self.waits:
             return answer

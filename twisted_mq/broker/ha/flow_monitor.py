@@ -1,4 +1,4 @@
-"""How much one link carries in a second, and how much it may (Apache: FlowMonitor)."""
+"""Measures how much one link carries in a second, and limits it (Apache: FlowMonitor)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNLIMITED = 1 << 62
 
 
 class FlowMonitor:
-    """Counts in whole seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it."""
+    """Counts bytes in whole seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it."""
 
     def __init__(self, clock: interfaces.IReactorTime, limit: int = UNLIMITED) -> None:
         self._clock = clock
@@ -23,17 +23,17 @@ class FlowMonitor:
         self._counted += byte_count
 
     def allowance(self) -> int:
-        """How many more bytes this second may have."""
+        """Return how many more bytes this second may have."""
         self._roll()
         return max(0, self._limit - self._counted)
 
     def next_second(self) -> float:
-        """Seconds until there is a new allowance."""
+        """Return the seconds until there is a new allowance."""
         return self._second + 1 - self._clock.seconds()
 
     @property
     def transferred_byte_in_second(self) -> int:
-        """The bytes of the last full second."""
+        """Return the bytes of the last full second."""
         self._roll()
         return self._before
 

@@ -1,6 +1,6 @@
-"""Sends that wait until enough slaves hold them (Apache: GroupTransferService).
+"""Holds sends until enough slaves have them (Apache: GroupTransferService).
 
-All that wait for an offset up to the acknowledged one are answered together.
+All sends that wait for an offset up to the acknowledged one are answered together.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class GroupTransferService:
         self._timer: interfaces.IDelayedCall | None = None
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return how many sends wait."""
         return sum(map(len, self._requests.values()))
 
     def wait(self, offset: int, copies: int) -> defer.Deferred[bool]:
-        """Fires when `copies` brokers hold the log up to `offset`; offsets come in rising order."""
+        """Fire when `copies` brokers hold the log up to `offset`; offsets come in rising order."""
         if copies <= 1:
             return defer.succeed(True)
         request = _Request(offset, self._clock.seconds() + self._timeout_seconds, defer.Deferred())
@@ -46,7 +46,7 @@ class GroupTransferService:
         return request.waiting
 
     def acknowledged(self, slave_offsets: Sequence[int]) -> None:
-        """Answer those whose offset enough slaves hold; `slave_offsets` has one for each connected slave."""
+        """Answer the sends whose offset enough slaves hold; `slave_offsets` has one for each connected slave."""
         offsets = sorted(slave_offsets, reverse=True)
         for copies, requests in tuple(self._requests.items()):
             if len(offsets) < copies - 1:
@@ -56,7 +56,7 @@ class GroupTransferService:
                 requests.popleft().waiting.callback(True)
 
     def stop(self) -> None:
-        """Answer all that wait with False."""
+        """Answer all waiting sends with False."""
         for requests in self._requests.values():
             while requests:
                 requests.popleft().waiting.callback(False)
@@ -64,7 +64,7 @@ class GroupTransferService:
             self._timer.cancel()
 
     def _arm(self) -> None:
-        """Keep one call for the oldest request; it finds nothing to do where that was answered meanwhile."""
+        """Schedule one call for the oldest request; the call does nothing if that was answered meanwhile."""
         if self._timer is None or not self._timer.active():
             self._timer = self._clock.callLater(self._timeout_seconds, self._expire)
 

@@ -1,4 +1,4 @@
-"""A timer that fires after a time without activity, however often there is some."""
+"""Fires after a time without activity, at little cost for each activity."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from twisted.internet import interfaces
 
 
 class IdleTimer:
-    """Calls `expired` when `seconds` passed since the last `touch`, again and again until it is stopped.
+    """Calls `expired` when `seconds` have passed since the last `touch`, repeatedly until it is stopped.
 
-    A touch is one assignment: the running call looks at it when it fires and waits for the rest.
+    A touch is one assignment: the pending call checks it when it fires, and waits for the rest.
     """
 
     def __init__(self, clock: interfaces.IReactorTime, seconds: float, expired: Callable[[], None]) -> None:
@@ -21,12 +21,12 @@ class IdleTimer:
         self._call: interfaces.IDelayedCall | None = None
 
     def start(self) -> None:
-        """Count from now."""
+        """Start to count now."""
         self.touch()
         self._call = self._clock.callLater(self._seconds, self._look)
 
     def touch(self) -> None:
-        """Something happened now."""
+        """Record an activity."""
         self.last = self._clock.seconds()
 
     def _look(self) -> None:
@@ -39,7 +39,7 @@ class IdleTimer:
             self._call = self._clock.callLater(rest, self._look)
 
     def stop(self) -> None:
-        """End; a second call does nothing."""
+        """Stop. A second call does nothing."""
         call, self._call = self._call, None
         if call is not None and call.active():
             call.cancel()

@@ -1,8 +1,8 @@
-"""Compares the end of a slave's log with its master's bytes before anything is appended behind it.
+"""Compares the end of a slave's log with its master's bytes before anything is appended to it.
 
-Where a log ends says nothing of what it holds: a master that lost its log's end in a power cut, and wrote as many bytes again,
-ends where its slave does, with other messages. (Apache's slaves take that for their own log.) So a slave asks for the log from
-its own last record on, and compares. That needs nothing new of the master.
+The offset where a log ends does not show what the log holds. A master that lost its log's end in a power cut, and then
+wrote as many bytes again, ends where its slave does, with other messages. (Apache's slaves take that for their own log.)
+So a slave asks for the log from its own last record on, and compares. That needs no change at the master.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOG = "commit log"
 
 
 class LogProof:
-    """The proof over one connection. `start` is the offset to ask for.
+    """The proof on one connection. `start` is the offset to ask for.
 
     `ahead` is called with this log's end when the master's log ends before it.
     """
@@ -32,11 +32,11 @@ class LogProof:
 
     @property
     def is_done(self) -> bool:
-        """Whether the master has the bytes up to the end of this log."""
+        """True if the master has the bytes up to the end of this log."""
         return self._position >= self._end
 
     def take(self, transfer: Transfer) -> Transfer:
-        """Compare a transfer; return its part that goes beyond this log. Raises LogMismatch, LogsDiffer."""
+        """Compare a transfer; return its part beyond this log. Raises LogMismatch, LogsDiffer."""
         offset, data = transfer
         if offset != self._position:
             raise LogMismatch(LOG, self._position, offset)
@@ -56,7 +56,7 @@ class LogProof:
             theirs = theirs[len(ours) :]
 
     def _ends_before(self) -> None:
-        """The master has nothing more to send now: say once that there is more here, and wait for its word."""
+        """Note that the master has nothing more to send: report once that this log is longer, and wait for its answer."""
         if self._told:
             raise LogMismatch(LOG, self._end, self._position)
         self._told = True
@@ -64,7 +64,7 @@ class LogProof:
 
 
 def begin_proof(store: IMessageStore, most: int, ahead: Callable[[int], None]) -> LogProof:
-    """Return a proof that begins at this log's last record, and not behind `most`.
+    """Return a proof that begins at this log's last record, and not after `most`.
 
     It never asks for offset 0, which a master answers with its newest file.
     """

@@ -1,10 +1,12 @@
-"""How far the master delivered delayed messages, as its slave's table may say it.
+"""Holds a master's offsets of delayed messages until the slave's table can have them.
 
-An offset in that table says that what it passed need not be delivered: its copy is in the log. The copies behind the master's
-answer lie below the end that its log has afterwards, and the slave's log may be behind that, or be no part of it. So the answer
-waits until all of it is on disk here, and the master has gone on over the connection that there was when it answered: a log
-that is refused by a master that lost its end may be as long, and its last connection may be dead without a word. (5.3.3's slave
-takes the answer at once: where its store is then the group's, messages are lost.)
+An offset in that table says that earlier messages need no delivery, because their copies are in the log. The copies
+behind the master's answer are before the end that its log has afterwards. The slave's log may be shorter, or not be part
+of it. So the answer waits until all of that is on disk here, and the master has gone on over the connection on which it
+answered.
+
+A log that a master refuses because the master lost its end may be as long, and its last connection may be dead without
+a sign. (5.3.3's slave uses the answer at once; if its store then becomes the group's, messages are lost.)
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ END_OF_LOG = "commitLogMaxOffset"
 
 
 def end_of_log(body: bytes) -> int:
-    """Of a broker's runtime info. Raises BodyError."""
+    """Return the end of the log in a broker's runtime info. Raises BodyError."""
     try:
         return int((decode_body(KVTable, body).table or {})[END_OF_LOG])
     except (KeyError, ValueError) as error:
@@ -40,22 +42,22 @@ class MasterDelays:
 
     @property
     def waits(self) -> bool:
-        """Whether an answer is held."""
+        """True if an answer is held."""
         return self._answer is not None
 
     def hold(self, theirs: DelayOffsetSerializeWrapper, end_before: int) -> None:
-        """An answer; this log ended at `end_before` when it was asked for, so what is delivered since lies behind that."""
+        """Hold an answer. This log ended at `end_before` when it was requested, so later deliveries are after that."""
         if theirs.offset_table == self.table.offsets:
             self._take(theirs)
         else:
             self._answer, self._end_before, self._followed = theirs, end_before, None
 
     def told_end(self, end_after: int, following: Following | None) -> None:
-        """Where the master's log ended after its answer."""
+        """Set where the master's log ended after its answer."""
         self._end_after, self._followed = end_after, following
 
     def settle(self, following: Following | None, flushed: int) -> None:
-        """Let the table have the answer where this log has it; let go of one that says nothing of this log."""
+        """Put the answer into the table if this log has what it names; drop an answer about another log."""
         answer, followed = self._answer, self._followed
         if answer is None:
             return

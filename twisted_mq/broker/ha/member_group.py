@@ -1,4 +1,6 @@
-"""Who is registered under this broker's name, as the name servers say (Apache: BrokerController.syncBrokerMemberGroup)."""
+"""Asks the name servers which brokers are registered under this broker's name (Apache:
+BrokerController.syncBrokerMemberGroup).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class MemberGroup:
     log = Logger()
 
     async def addresses(self) -> dict[int, str] | None:
-        """Broker id -> host:port, by the first name server that answers; None where none does."""
+        """Return broker id -> host:port, from the first name server that answers; None if none does."""
         header = GetBrokerMemberGroupRequestHeader(
             cluster_name=self.options.broker_cluster_name, broker_name=self.options.broker_name
         )

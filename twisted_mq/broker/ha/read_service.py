@@ -1,4 +1,4 @@
-"""The master's reading half of a link: what the slave reports (Apache: DefaultHAConnection.ReadSocketService)."""
+"""Reads a slave's reports: the master's reading half of a link (Apache: DefaultHAConnection.ReadSocketService)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.protocol.layouts.ha import ReportDecoder
 
 
 class ReadSocketService:
-    """Hands on the newest report of each read; calls `silent` where a slave says nothing for the housekeeping interval.
+    """Passes on the newest report of each read; calls `silent` if a slave sends nothing for the housekeeping interval.
 
     `confirms` is called when the slave's reports count in another session than before, which is `session`.
     """
@@ -30,11 +30,11 @@ class ReadSocketService:
         self._silence = IdleTimer(clock, housekeeping_seconds, silent)
 
     def start(self) -> None:
-        """Begin to watch for silence."""
+        """Start to watch for silence."""
         self._silence.start()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the slave, cut anywhere."""
+        """Read bytes of the slave, cut anywhere."""
         before = self.session
         report = self._decoder.receive_data(data)
         if report is not None:
@@ -45,7 +45,7 @@ class ReadSocketService:
 
     @property
     def session(self) -> int:
-        """That of this master's in which the slave's reports acknowledge ordered messages; 0 for none."""
+        """Return the master session in which the slave's reports acknowledge ordered messages; 0 for none."""
         return self._decoder.session
 
     def stop(self) -> None:

@@ -1,10 +1,10 @@
-"""The hosts that are registered as slaves: their links do not give way to others.
+"""Finds the hosts that are registered as slaves: their links do not give way to others.
 
-Where no secret tells slaves from strangers only their copies count.
+If no secret tells slaves from strangers, only their copies count.
 
-A registered address counts by its host alone, as a slave's link comes from a port of its own. The master's own host
-and loopback are one. A name server that does not know the master yet (it was just started) changes nothing, nor does
-one that is away, and a link that counted once counts until it ends.
+A registered address counts by its host alone, because a slave's link has a port of its own. The master's own host
+and loopback are the same host. A name server that does not know the master yet (it was just started) changes nothing, nor
+does one that is away. A link that counted once counts until it ends.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from twisted_mq.reactor_threads import InThread
 
 
 class RegisteredSlaves:
-    """`look` asks the name servers and tells `accept`; `own_ip` is the address the master is registered with."""
+    """Keeps `accept` informed of the registered slaves. `look` asks the name servers; `own_ip` is the master's registered
+    address.
+    """
 
     log = Logger()
 
@@ -35,7 +37,7 @@ class RegisteredSlaves:
         self._said = False
 
     def look(self) -> defer.Deferred[None]:
-        """Fires when it is known whose copies count."""
+        """Fire when it is known whose copies count."""
         return defer.ensureDeferred(self._look())
 
     async def _look(self) -> None:
@@ -54,7 +56,7 @@ class RegisteredSlaves:
         return self._hosts is not None and self._same(host) in self._hosts
 
     def _same(self, host: str) -> str:
-        """One text for each host: IPv4 as such, this machine by the address that others know."""
+        """Return one text for each host: IPv4 as such, this machine by the address that others know."""
         try:
             ip = ipaddress.ip_address(host.strip("[]"))
         except ValueError:
@@ -63,7 +65,7 @@ class RegisteredSlaves:
         return self._own_ip if ip.is_loopback else str(ip)
 
     async def _resolved(self, name: str) -> set[str]:
-        """The name itself, and the addresses behind it where it is none."""
+        """Return the host itself and, for a name, its addresses."""
         try:
             ipaddress.ip_address(name.strip("[]"))
         except ValueError:
@@ -72,7 +74,7 @@ class RegisteredSlaves:
 
 
 def addresses_of(name: str) -> set[str]:
-    """What the system's resolver knows of a host's name; nothing where it knows none. Blocks."""
+    """Return the addresses that the system's resolver knows for a host name; empty if it knows none. Blocks."""
     try:
         return {str(found[4][0]) for found in socket.getaddrinfo(name, None)}
     except (OSError, UnicodeError):

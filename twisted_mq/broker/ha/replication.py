@@ -1,9 +1,9 @@
-"""A broker's replication on its reactor: on a slave the link to its master and the copies of the master's tables.
+"""Replicates a broker on its reactor: on a slave, the link to its master and the copies of the master's tables.
 
 Schedule (Apache: BrokerController.initializeBrokerScheduledTasks): tables each 60 s and as soon as the master is known,
-where Apache waits the first 60 s too; the timer's checkpoint each 3 s; who is in the group each syncBrokerMemberGroupPeriod.
-Offsets that consumers committed here are handed to the master within 3 s, and those that the log here lagged behind are copied
-again.
+where Apache waits the first 60 s too; the timer's checkpoint each 3 s; the group's members each
+syncBrokerMemberGroupPeriod. Offsets that consumers committed here are sent to the master within 3 s. Offsets that are
+past the end of this log are copied again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Every = Callable[[float, Callable[[], object]], None]
 
 
 class ReplicatedParts(SlaveParts, Protocol):
-    """The broker that follows a master."""
+    """The parts of the broker that follow a master."""
 
     clock: interfaces.IReactorTime
     store: IMessageStore
@@ -51,7 +51,7 @@ class ReplicatedParts(SlaveParts, Protocol):
 
 
 class Replication:
-    """Of a slave; `every` starts periodic work and waits for its Deferreds. Masters need none."""
+    """The replication of a slave; `every` starts periodic work and waits for its Deferreds. Masters need none."""
 
     log = Logger()
 
@@ -63,7 +63,7 @@ class Replication:
         registration: Registration,
         link: Connect | None = None,
     ) -> None:
-        """`link` makes the connection to the master's log; without it, a plain one."""
+        """Create the replication. `link` makes the connection to the master's log; without it, a plain one is used."""
         self._broker = broker
         self._remoting = remoting
         self._registration = registration
@@ -85,11 +85,11 @@ class Replication:
         )
         broker.ha.follow(self.client)
         self.lacks_topic: Callable[[], bool] = lambda: False
-        """Whether a topic is known to be at the master and not here: the tables are copied at once then."""
+        """Returns True if the master is known to have a topic that is missing here: the tables are copied at once then."""
         self._last_sync: float | None = None
 
     def start(self, every: Every) -> None:
-        """Follow the master that registration tells, or haMasterAddress (which 5.3.3 ignores by a defect)."""
+        """Follow the master that registration returns, or haMasterAddress (which 5.3.3 ignores by a defect)."""
         options = self._broker.options
         self.client.update_master_ha_address(options.ha_master_address)
         self._registration.on_answer.append(self.registered)
@@ -98,7 +98,7 @@ class Replication:
         every(options.sync_broker_member_group_period / 1000, self.look_for_master)
 
     def registered(self, fields: dict[str, str]) -> None:
-        """A name server's answer to a registration names the master."""
+        """Take the master's address from a name server's answer to a registration."""
         if not self._broker.options.ha_master_address:
             self.client.update_master_ha_address(fields.get("haServerAddr"))
         self._set_master(fields.get("masterAddr"))
@@ -126,17 +126,17 @@ class Replication:
             await self.synchronize.sync_timer_checkpoint()
 
     def _save_checkpoint(self, data: bytes) -> None:
-        """Keep how far the master's timer delivered; this broker's own files of it do not exist yet."""
+        """Keep the progress of the master's timer; this broker's own files of it do not exist yet."""
         if len(data) != TIMER_CHECKPOINT_STRUCT.size:
             raise BodyError("TimerCheckpoint", f"{len(data)} bytes instead of {TIMER_CHECKPOINT_STRUCT.size}")
         theirs = TimerCheckpoint(*TIMER_CHECKPOINT_STRUCT.unpack(data))
         mine = attrs.evolve(theirs, last_timer_log_flush_position=0, last_timer_queue_offset=0)
         mine.save(self._checkpoint_path, sync=lambda descriptor: None)
 
-    # who is in the group
+    # the members of the group
 
     def look_for_master(self) -> defer.Deferred[None]:
-        """Ask the name servers, the first that answers counts."""
+        """Ask the name servers; the first that answers counts."""
         return defer.ensureDeferred(self._look())
 
     async def _look(self) -> None:

@@ -1,4 +1,6 @@
-"""The replication of a broker: its slaves, the sends that wait for them, or a slave's master (Apache: DefaultHAService)."""
+"""Replicates a broker: its slaves and the sends that wait for them, or the link to a slave's master (Apache:
+DefaultHAService).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from twisted_mq.storage.interfaces import IMessageStore
 class HAService:
     """The replication of one broker.
 
-    `accept` is the factory for the HA port. `client` is None on a master. `address` is the address that slaves are told.
+    `accept` is the factory for the HA port. `client` is None on a master. `address` is the address that slaves get.
     """
 
     def __init__(
@@ -46,16 +48,16 @@ class HAService:
         self._late = late
 
     def follow(self, client: HAClient) -> None:
-        """Make this broker a slave that follows its master by that client."""
+        """Make this broker a slave that follows its master through that client."""
         self.client = client
 
     @property
     def waits_for_slaves(self) -> bool:
-        """Whether sends wait for copies."""
+        """True if sends wait for copies."""
         return self._options.waits_for_slaves
 
     def replicated(self, offset: int) -> defer.Deferred[bool]:
-        """Fires when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
+        """Fire when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
         return _wait(self.transfers, offset, self._options.in_sync_replicas, self.accept.acknowledged_offsets())
 
     def replicated_in_session(self, offset: int) -> defer.Deferred[bool]:
@@ -67,7 +69,7 @@ class HAService:
         return self.accept.confirmed_offsets(self.master_session())
 
     def appended(self) -> None:
-        """The log has grown: send it on."""
+        """Send the new part of the log on."""
         if self.accept.connections:
             self.accept.pump()
 

@@ -1,4 +1,6 @@
-"""What a slave does not serve: sends, pops, and pulls unless slaveReadEnable (Apache: rejectRequest of both processors)."""
+"""Refuses what a slave does not serve: sends, pops, and pulls unless slaveReadEnable (Apache: rejectRequest of both
+processors).
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,17 @@ POPS = (
     RequestCode.BATCH_ACK_MESSAGE,
     RequestCode.CHANGE_MESSAGE_INVISIBLETIME,
 )
-"""They write the revive log; Apache's slave hands messages out and cannot note it."""
+"""These requests write the revive log; Apache's slave hands messages out and cannot record it."""
 PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
 
 
 def refuse(channel: Channel, command: RemotingCommand) -> Answer:
-    """Always SYSTEM_BUSY: clients take it as a reason to try another broker."""
+    """Answer SYSTEM_BUSY, which makes clients try another broker."""
     raise BrokerError(ResponseCode.SYSTEM_BUSY, REJECTED)
 
 
 def unless(allowed: Callable[[RemotingCommand], bool], answer: Processor) -> Processor:
-    """`answer` where that is allowed, else a refusal."""
+    """Return a processor that calls `answer` for allowed requests, and refuses others."""
 
     def decide(channel: Channel, command: RemotingCommand) -> Answer:
         return answer(channel, command) if allowed(command) else refuse(channel, command)
@@ -44,7 +46,7 @@ def unless(allowed: Callable[[RemotingCommand], bool], answer: Processor) -> Pro
 def refuse_on_slave(
     processors: dict[int, Processor], options: BrokerOptions, is_ordered: Callable[[str], bool]
 ) -> None:
-    """Change a broker's table of processors into that of a slave. What it hands out of ordered topics, they decide."""
+    """Change a broker's table of processors into that of a slave. Reads of ordered topics are left to their own check."""
 
     def may_read(command: RemotingCommand) -> bool:
         return options.slave_read_enable or is_ordered(command.ext_fields.get("topic", ""))

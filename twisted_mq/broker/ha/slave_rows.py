@@ -1,4 +1,4 @@
-"""Slaves as rows of brokerStatus. Apache's table of figures has none; haStatus shows the same in columns."""
+"""Shows slaves as rows of brokerStatus. Apache's table has none; haStatus shows the same in columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PREFIX = "haSlave_"
 
 
 def slave_rows(info: HARuntimeInfo) -> dict[str, str]:
-    """One row for each slave of a master: offset, lag and next offset in bytes, throughput in bytes a second."""
+    """Return one row for each slave of a master: offset, lag and next offset in bytes, throughput in bytes a second."""
     return {
         f"{PREFIX}{slave.addr}": (
             f"ackOffset : {slave.slave_ack_offset}, diff : {slave.diff},"

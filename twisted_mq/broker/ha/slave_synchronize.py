@@ -1,13 +1,13 @@
-"""A slave's copies of its master's tables (Apache: SlaveSynchronize).
+"""Copies a master's tables to its slave (Apache: SlaveSynchronize).
 
-Topics and groups are taken over when the master's data version differs, with that version; offsets and the rest each
-time. One table that cannot be had does not hold up the others.
+Topics and groups are copied when the master's data version differs, with that version; offsets and the rest each time. A
+table that cannot be fetched does not delay the others.
 
-Offsets are taken as far as the log here has come: those that were lowered are asked for again, soon, until the log has
-what they name. A slave's store that takes its master's place has no offset behind its own log's end.
+Offsets are copied only as far as the log here goes. Those that were lowered are soon asked for again, until the log has
+the messages. So a slave's store that replaces its master's has no offset past its own log's end.
 
-What consumers committed here while the master was away is handed back to it: only offsets that are ahead of the
-master's, and only those that were committed at this slave. Apache forgets them.
+Offsets that consumers committed here while the master was away are sent back to it: only those that were committed at
+this slave, and only if they are ahead of the master's. Apache forgets them.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OFFSETS = functools.partial(decode_body, ConsumerOffsetSerializeWrapper)
 
 
 class SlaveParts(Protocol):
-    """The broker whose tables are copies."""
+    """The parts of the broker whose tables are copies."""
 
     options: BrokerOptions
     topics: TopicConfigManager
@@ -97,7 +97,7 @@ class SlaveSynchronize:
     _synced_offsets: Offsets = attrs.field(factory=dict)
     _ahead: list[tuple[str, int, int]] = attrs.field(factory=list)
     _lags: bool = False
-    """Whether the last copy of the offsets named messages that the log here did not have yet."""
+    """True if the last copy of the offsets named messages that the log here did not have yet."""
     _failed: set[int] = attrs.field(factory=set)
     _refused: set[str] = attrs.field(factory=set)
     _master_delays: MasterDelays = attrs.field(init=False)
@@ -108,7 +108,7 @@ class SlaveSynchronize:
         self._note_offsets()
 
     def set_master_address(self, address: str | None) -> None:
-        """Where the master serves clients; None while there is none."""
+        """Set the master's address for clients; None without a master."""
         if address == self.broker.address:
             address = None
         if address != self.master_address:
@@ -116,7 +116,7 @@ class SlaveSynchronize:
             self.master_address = address
 
     async def sync_all(self) -> bool:
-        """Copy every table; whether all came."""
+        """Copy every table. Returns True if all were copied."""
         results = [
             await self._sync(RequestCode.GET_ALL_TOPIC_CONFIG, _TOPICS, self._take_topics),
             await self.sync_offsets(),
@@ -133,16 +133,16 @@ class SlaveSynchronize:
 
     @property
     def wants_offsets(self) -> bool:
-        """Whether the offsets are to be copied before all else is: some here are not the master's."""
+        """Return True if the offsets have to be copied before all else, because some here are not the master's."""
         return self._lags or self.has_own_offsets
 
     @property
     def has_own_offsets(self) -> bool:
-        """Whether consumers committed here since the last copy of the master's offsets."""
+        """Return True if consumers committed here since the last copy of the master's offsets."""
         return self.broker.offsets.offsets != self._synced_offsets
 
     async def sync_offsets(self) -> bool:
-        """Copy the offsets alone, and hand back those that are ahead."""
+        """Copy only the offsets, and send back those that are ahead."""
         done = await self._sync(RequestCode.GET_ALL_CONSUMER_OFFSET, _OFFSETS, self._take_offsets)
         ahead, self._ahead = self._ahead, []
         answers = True
@@ -153,7 +153,7 @@ class SlaveSynchronize:
         return done
 
     def settle_delays(self) -> None:
-        """Take what the master last said of delayed messages, if this log has it now."""
+        """Use the master's last offsets of delayed messages, if this log has them now."""
         self._master_delays.settle(self.following(), self.broker.store.flushed_offset())
 
     async def _sync_delays(self) -> bool:
@@ -171,11 +171,11 @@ class SlaveSynchronize:
         return came
 
     async def sync_timer_checkpoint(self) -> bool:
-        """Copy how far the master's timer came; asked for more often than the rest."""
+        """Copy the progress of the master's timer, which is asked for more often than the rest."""
         return await self._sync(RequestCode.GET_TIMER_CHECK_POINT, bytes, self.save_checkpoint)
 
     async def _sync(self, code: int, read: Callable[[bytes], Table], take: Callable[[Table], object]) -> bool:
-        """Ask for a table and take what is read of it, in a thread: a table may be long. Whether it came."""
+        """Ask for a table and take it over, parsed in a thread because it may be long. Returns True on success."""
         master = self.master_address
         if master is None:
             return False
@@ -225,7 +225,7 @@ class SlaveSynchronize:
         self._ahead = ahead
 
     def _ahead_of(self, theirs: Offsets) -> list[tuple[str, int, int]]:
-        """What was committed here since the last copy and is ahead of the master's."""
+        """Return the offsets that were committed here since the last copy and are ahead of the master's."""
         found = []
         for key, queues in self.broker.offsets.offsets.items():
             before, master = self._synced_offsets.get(key, {}), theirs.get(key, {})
@@ -238,11 +238,11 @@ class SlaveSynchronize:
         self._synced_offsets = {key: dict(queues) for key, queues in self.broker.offsets.offsets.items()}
 
     def _not_handed_back(self, key: str, queue_id: int) -> None:
-        """Forget what was committed here, so that the next copy tries again."""
+        """Forget the copied offset, so that the next copy tries again."""
         self._synced_offsets.get(key, {}).pop(queue_id, None)
 
     async def _hand_back(self, key: str, queue_id: int, offset: int) -> bool:
-        """Commit an offset at the master; whether that answers. Where that fails, the next copy tries again."""
+        """Commit an offset at the master. Returns True if it answers; if that fails, the next copy tries again."""
         topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
         header = UpdateConsumerOffsetRequestHeader(
             consumer_group=group, topic=topic, queue_id=queue_id, commit_offset=offset
@@ -267,7 +267,7 @@ class SlaveSynchronize:
         return True
 
     async def _make_group(self, group: str) -> None:
-        """Give the master a group that came into being here."""
+        """Create a group at the master that came into being here."""
         config = self.broker.groups.find(group)
         if config is not None:
             await self._ask_master(
@@ -275,7 +275,7 @@ class SlaveSynchronize:
             )
 
     async def _ask_master(self, command: RemotingCommand) -> int:
-        """The code of the master's answer. Raises RemotingError."""
+        """Return the code of the master's answer. Raises RemotingError."""
         if self.master_address is None:
             raise RemotingConnectError("no master")
         answer = await self.invoke(self.master_address, command, TIMEOUT_SECONDS)

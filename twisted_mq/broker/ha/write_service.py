@@ -1,7 +1,8 @@
-"""The master's writing half of a link: the log's bytes and heartbeats (Apache: DefaultHAConnection.WriteSocketService).
+"""Writes to a slave: the log's bytes and heartbeats, the master's half of a link (Apache:
+DefaultHAConnection.WriteSocketService).
 
-Whatever the log has and the slave was not sent leaves in transfers of haTransferBatchSize at most. Several transfers go
-into one write, which is the only copy of the log's bytes; while the transport has more than it wants, nothing is read.
+The part of the log that the slave was not sent leaves in transfers of haTransferBatchSize at most. Several transfers go
+into one write, which is the only copy of the log's bytes. While the transport is full, nothing is read.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from twisted_mq.remoting.transport import Transport
 from twisted_mq.storage.interfaces import IMessageStore
 
 WRITE_BYTES = 128 * 1024
-"""Transfers are gathered up to this size; it is what Twisted hands to a socket at once."""
+"""Transfers are gathered up to this size; it is what Twisted passes to a socket at once."""
 
 NOT_BEGUN = -1
 
 
 @implementer(interfaces.IPushProducer)
 class WriteSocketService:
-    """Sends from `next_offset` on, once `begin` said where; -1 before."""
+    """Sends from `next_offset` on, once `begin` has set it; -1 before."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class WriteSocketService:
 
     @property
     def sent_end(self) -> int:
-        """Up to where the log was sent; 0 where nothing was."""
+        """Return the offset up to which the log was sent; 0 before anything was."""
         return max(self._sent_end, self.next_offset)
 
     def start(self, transport: Transport) -> None:
@@ -56,14 +57,14 @@ class WriteSocketService:
         transport.registerProducer(self, True)
 
     def begin(self, offset: int) -> None:
-        """Send the log from `offset` on, and heartbeats. The first one follows at once: a slave with more learns it so."""
+        """Send the log from `offset` on, and heartbeats. The first one leaves at once, and shows a slave that it has more."""
         self.next_offset = offset
         self._heartbeat.start()
         self.pump()
         self._send_heartbeat()
 
     def pump(self) -> None:
-        """Send what there is, as far as the transport and the flow control take it."""
+        """Send the new part of the log, as far as the transport and the flow control accept it."""
         if self.next_offset == NOT_BEGUN:
             return
         while not self._paused and self._transport is not None:
@@ -73,7 +74,7 @@ class WriteSocketService:
             self._write(data)
 
     def _gather(self) -> bytes:
-        """Transfers of up to WRITE_BYTES; empty where there is nothing to send or no allowance left."""
+        """Return transfers of up to WRITE_BYTES; empty if there is nothing to send or no allowance left."""
         pieces: list[bytes | memoryview] = []
         size = 0
         allowance = self._monitor.allowance()
@@ -99,7 +100,7 @@ class WriteSocketService:
             self.send_mark(self.next_offset)
 
     def send_mark(self, offset: int) -> None:
-        """A transfer without data: a heartbeat, or a word to a slave whose log ends elsewhere."""
+        """Send a transfer without data: a heartbeat, or a mark for a slave whose log ends elsewhere."""
         self._write(encode_transfer_header(offset, 0))
 
     def _write(self, data: bytes) -> None:
@@ -111,20 +112,20 @@ class WriteSocketService:
     # IPushProducer
 
     def pauseProducing(self) -> None:
-        """The transport holds enough."""
+        """Stop writing, because the transport is full."""
         self._paused = True
 
     def resumeProducing(self) -> None:
-        """The slave took what was written."""
+        """Continue writing, because the slave took what was written."""
         self._paused = False
         self.pump()
 
     def stopProducing(self) -> None:
-        """The transport is gone."""
+        """Stop for good, because the transport is gone."""
         self.stop()
 
     def stop(self) -> None:
-        """Send nothing more; a second call does nothing."""
+        """Send nothing more. A second call does nothing."""
         self._transport = None
         self._sent_end = self.sent_end
         self.next_offset = NOT_BEGUN

@@ -1,6 +1,7 @@
-"""The figures of 5.3.3's own exporter (Apache: BrokerMetricsManager, DefaultStoreMetricsManager), same names and labels.
+"""Makes the metrics of 5.3.3's own exporter, with its names and labels (Apache: BrokerMetricsManager,
+DefaultStoreMetricsManager).
 
-message_type is that of the topic (its attribute message.type), not of each message: counting it by message would cost each send.
+message_type is the topic's type (its attribute message.type), not each message's: counting by message would cost each send.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ CONSUME_MODES = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSU
 
 
 def _waiting(scrape: Scrape) -> Iterator[Row]:
-    """Only pulls wait: there are no queues before a processor here."""
+    """Return the waiting pulls: no other requests wait, because there are no queues before the processors here."""
     pulls = scrape.broker.polling.count(Kind.PULL)
     return (((name,), pulls if name == "pull" else 0) for name in PROCESSORS)
 
@@ -117,7 +118,7 @@ def _of_lag(value: Callable[[Lag, int], float]) -> Callable[[Scrape], Iterator[R
 
 
 def _dead_letters(scrape: Scrape) -> Iterator[Row]:
-    """The counters' keys are owner@topic@group@SEND_BACK_TO_DLQ."""
+    """Return the dead letters; the counters' keys are owner@topic@group@SEND_BACK_TO_DLQ."""
     sums: Counter[tuple[str, str]] = Counter()
     for key, counter in scrape.broker.statistics.dead_letters.items():
         parts = key.split("@")
@@ -133,7 +134,7 @@ def _reserve_time(scrape: Scrape) -> Iterator[Row]:
 
 
 def _stored(scrape: Scrape) -> list[Row]:
-    """As in 5.3.3 what the whole disk holds, of whomever it is."""
+    """Return the bytes in use on the whole disk, as in 5.3.3, by any program."""
     return [] if scrape.disk is None else [(LOCAL_DISK, scrape.disk.used)]
 
 

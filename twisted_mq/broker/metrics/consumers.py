@@ -1,4 +1,4 @@
-"""The figures that rocketmq-exporter asks of consumers: those of the last turn of `ConsumerFigures`."""
+"""Makes the metrics for which rocketmq-exporter asks consumers, from the last turn of `ConsumerFigures`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The figures of rocketmq-exporter, so that its dashboards work without that process.
+"""Makes the metrics of rocketmq-exporter, so that its dashboards work without that process.
 
-Offsets and lags are those of this broker: where a topic lies on several, sum over `broker`. What the exporter declares and
-never fills is not here (rocketmq_group_consume_*).
+Offsets and lags are those of this broker: for a topic on several brokers, sum over `broker`. Metrics that the exporter
+declares and never sets are left out (rocketmq_group_consume_*).
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ def _dead_letters(scrape: Scrape) -> Iterator[Row]:
 
 
 def _ends(scrape: Scrape, wanted: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
-    """How many messages each topic ever had here."""
+    """Yield how many messages each topic ever had here."""
     store = scrape.broker.store
     for topic in filter(wanted, scrape.topics):
         yield topic, sum(store.max_offset_in_queue(topic, queue_id) for queue_id in store.queue_ids(topic))
 
 
 def _offsets(wanted: Callable[[str], bool]) -> Callable[[Scrape], Iterator[Row]]:
-    """Dead letters go by their group."""
+    """Return the rows of offsets; dead letters are named by their group."""
     return lambda scrape: (
         ((*_names(scrape), topic.removeprefix(DLQ_PREFIX)), end) for topic, end in _ends(scrape, wanted)
     )
@@ -91,7 +91,7 @@ def _producers(scrape: Scrape) -> Iterator[Row]:
 
 
 def _tps(statistic: str, counters: str, parted: bool) -> Callable[[Scrape], Iterator[Row]]:
-    """A second, over the last minute; `parted`: the counters' keys are topic@group."""
+    """Return messages per second over the last minute; with `parted`, the counters' keys are topic@group."""
 
     def rows(scrape: Scrape) -> Iterator[Row]:
         statistics = scrape.broker.statistics
@@ -105,7 +105,7 @@ def _tps(statistic: str, counters: str, parted: bool) -> Callable[[Scrape], Iter
 
 
 def _of_broker(key: str) -> Callable[[Scrape], Iterator[Row]]:
-    """The first of three windows."""
+    """Return the first of three windows."""
 
     def rows(scrape: Scrape) -> Iterator[Row]:
         cluster, name = _names(scrape)
@@ -159,13 +159,13 @@ RUNTIME: dict[str, tuple[str, int]] = {
     "query_threadpool_queue_capacity": ("queryThreadPoolQueueCapacity", 0),
     "send_threadpool_queue_size": ("sendThreadPoolQueueSize", 0),
 }
-"""What follows rocketmq_brokeruntime_, the key of GET_BROKER_RUNTIME_INFO, and which of its numbers."""
+"""The rest of a name after rocketmq_brokeruntime_ -> a key of GET_BROKER_RUNTIME_INFO, and the index of its number."""
 
 RANGES = (
     "0ms", "0to10ms", "10to50ms", "50to100ms", "100to200ms", "200to500ms", "500to1s", "1to2s", "2to3s", "3to4s", "4to5s",
     "5to10s", "10stomore",
 )  # fmt: skip
-"""Of rocketmq_brokeruntime_pmdt_, in the order in which putMessageDistributeTime has them."""
+"""Ranges of rocketmq_brokeruntime_pmdt_, in the order of putMessageDistributeTime."""
 
 
 def _runtime_labels(scrape: Scrape) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ def _put_times(index: int) -> Callable[[Scrape], Iterator[Row]]:
 
 
 def _commit_log_diff(scrape: Scrape) -> Iterator[Row]:
-    """The slave that is furthest behind."""
+    """Return the lag of the slave that is furthest behind."""
     slaves = scrape.broker.ha.runtime_info().ha_connection_info
     if slaves:
         cluster, name = _names(scrape)
@@ -211,7 +211,7 @@ def _commit_log_diff(scrape: Scrape) -> Iterator[Row]:
 
 
 def _sums_by_group(scrape: Scrape) -> Iterator[Row]:
-    """Members by where they are connected."""
+    """Return the members by the address that they connect from."""
     members: dict[tuple[str, str, str], int] = defaultdict(int)
     for name, group in scrape.broker.consumers.groups.items():
         for channel in group.clients:

@@ -1,7 +1,7 @@
-"""How far each group is behind on each topic (Apache: ConsumerLagCalculator).
+"""Computes how far each group is behind on each topic (Apache: ConsumerLagCalculator).
 
-Other than Apache's, groups whose members are all gone are told too, and queues of which a group has no offset yet are left
-out instead of counted as read.
+Unlike Apache, it includes groups whose members are all gone, and leaves out queues on which a group has no offset yet
+instead of counting them as consumed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SYSTEM_GROUP_PREFIX = "cid_rmq_sys_"
 
 @attrs.define
 class Lag:
-    """Of one group on one topic: messages, and ms. A time is None where nothing waits."""
+    """The lag of one group on one topic: messages, and ms. A time is None if no message waits."""
 
     group: str
     topic: str
@@ -34,7 +34,7 @@ class Lag:
 
     @property
     def in_flight(self) -> int:
-        """Handed out, and not committed."""
+        """Return the messages that were handed out and not committed."""
         return self.lag - self.ready
 
     @property
@@ -46,12 +46,12 @@ class Lag:
         return is_system_topic(self.topic) or is_system_group(self.group)
 
     def labels(self) -> tuple[str, str, str, str]:
-        """Group, topic, is_retry, is_system."""
+        """Return group, topic, is_retry, is_system."""
         return self.group, self.topic, flag(self.is_retry), flag(self.is_system)
 
 
 def flag(value: bool) -> str:
-    """As Apache's labels have it."""
+    """Return a bool as Apache's labels write it."""
     return str(value).lower()
 
 
@@ -60,7 +60,7 @@ def is_system_group(group: str) -> bool:
 
 
 def lags(broker: BrokerController) -> Iterator[Lag]:
-    """Of all groups with an offset, in no order; a topic that is gone has none."""
+    """Yield the lag of all groups with an offset, in no order; deleted topics are left out."""
     for key, queues in list(broker.offsets.offsets.items()):
         topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
         if broker.topics.get(topic) is not None:
@@ -85,7 +85,7 @@ def _lag(broker: BrokerController, lag: Lag, queues: dict[int, int]) -> Lag:
 
 
 def age(since_ms: int | None, now_ms: int) -> int:
-    """In ms; 0 of nothing."""
+    """Return an age in ms; 0 for None."""
     return 0 if since_ms is None else max(0, now_ms - since_ms)
 
 

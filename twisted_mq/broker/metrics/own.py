@@ -1,4 +1,4 @@
-"""Figures that no Apache broker has, beside those of every server here: budgets, slaves one by one."""
+"""Makes the metrics that only this broker has, in addition to those of every server here: budgets, each slave."""
 
 from __future__ import annotations
 

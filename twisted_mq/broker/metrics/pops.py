@@ -1,4 +1,4 @@
-"""Pop's figures (Apache: PopMetricsManager). Nothing is buffered here: both buffers are empty, and none is scanned."""
+"""Makes the metrics of pops (Apache: PopMetricsManager). There are no buffers here: both are empty, and none is scanned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.storage.interfaces import PutStatus
 
 
 def _revive_in(scrape: Scrape) -> Iterator[Row]:
-    """Only what was put is counted; the keys are topic@group."""
+    """Return what was written to the revive log; the keys are topic@group."""
     statistics = scrape.broker.statistics
     for kind, counters in ((CHECK_POINT, statistics.checkpoints), (ACKNOWLEDGEMENT, statistics.acks)):
         for key, counter in list(counters.items()):

@@ -1,4 +1,4 @@
-"""What one answer is made of: the broker, and what several figures share, worked out once."""
+"""Holds what one answer is made from: the broker, and values that several metrics share, computed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS_A_SLICE = 50
 
 
 class Scrape:
-    """`lags` is filled by `prepare`."""
+    """The values for one answer. `prepare` fills `lags`."""
 
     def __init__(self, broker: BrokerController, server: RemotingServerFactory) -> None:
         self.broker = broker
@@ -29,7 +29,7 @@ class Scrape:
         self.timers_ms = broker.now_ms()
 
     def prepare(self) -> Work[None]:
-        """Work out the lags, some groups in each slice."""
+        """Compute the lags, some groups in each slice."""
         for seen, lag in enumerate(lags(self.broker), 1):
             self.lags.append(lag)
             if seen % GROUPS_A_SLICE == 0:
@@ -37,29 +37,29 @@ class Scrape:
 
     @functools.cached_property
     def disk(self) -> DiskSpace | None:
-        """The disk that the commit log is on; None for a store in memory."""
+        """Return the disk that the commit log is on; None for a store in memory."""
         folder = self.broker.options.commit_log_path
         return disk_space(folder) if os.path.isdir(folder) else None
 
     @property
     def not_flushed(self) -> int:
-        """Bytes of the log that are not on disk yet."""
+        """Return the bytes of the log that are not on disk yet."""
         store = self.broker.store
         return store.max_physical_offset() - store.flushed_offset()
 
     @functools.cached_property
     def topics(self) -> list[str]:
-        """All that have a queue."""
+        """Return all topics that have a queue."""
         return self.broker.store.topics()
 
     @functools.cached_property
     def told_by_consumers(self) -> list[tuple[tuple[str, str, str, str], ConsumeStatus]]:
-        """By address, client id, group and topic."""
+        """Return the rates by address, client id, group and topic."""
         return self.broker.consumer_figures.rows()
 
     @functools.cached_property
     def runtime(self) -> dict[str, str]:
-        """What GET_BROKER_RUNTIME_INFO answers."""
+        """Return the values of GET_BROKER_RUNTIME_INFO."""
         from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
 
         return RuntimeInfoProcessor(self.broker).table()

@@ -1,4 +1,4 @@
-"""The page of a broker's figures, and when it is well and ready for work."""
+"""Serves the page of a broker's metrics, and whether the broker is healthy and ready for work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def common_of(options: BrokerOptions) -> dict[str, str]:
-    """The labels that every figure of 5.3.3's exporter has. Raises ConfigError where metricsLabel is wrong."""
+    """Return the labels that every metric of 5.3.3's exporter has. Raises ConfigError if metricsLabel is wrong."""
     own_labels = {
         "cluster": options.broker_cluster_name,
         "node_type": "broker",
@@ -43,7 +43,7 @@ GrpcNow = Callable[[], "GrpcPort | None"]
 def figures_of(
     broker: BrokerController, server: RemotingServerFactory, grpc: GrpcNow
 ) -> Callable[[], defer.Deferred[list[Metric]]]:
-    """What collects all figures of a broker, anew with each call. Raises ConfigError."""
+    """Return a function that collects all metrics of a broker at each call. Raises ConfigError."""
     common = common_of(broker.options)
 
     def collect() -> defer.Deferred[list[Metric]]:
@@ -60,7 +60,7 @@ def metrics_site(
     gate: Gate,
     grpc: GrpcNow,
 ) -> MetricsSite:
-    """Serves one broker, whose store has this gate. Raises ConfigError where metricsLabel is wrong."""
+    """Return the site of one broker, whose store has this gate. Raises ConfigError if metricsLabel is wrong."""
     common = common_of(broker.options)
 
     def text() -> defer.Deferred[bytes]:

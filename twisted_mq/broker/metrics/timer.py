@@ -1,7 +1,7 @@
-"""The timer's figures (Apache: DefaultStoreMetricsManager); none where it does not run, on a slave as well.
+"""Makes the timer's metrics (Apache: DefaultStoreMetricsManager); none if it does not run, as on a slave.
 
-Unlike Apache's, which tells how old the last message is that was put on the wheel, rocketmq_timer_enqueue_latency is how long
-the first one has waited that is not on it.
+rocketmq_timer_enqueue_latency is how long the first message has waited that is not on the wheel. Apache's is the age of
+the last message that was put on the wheel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 
 OF_TOPIC = (*STORAGE, "topic")
 BOUNDS_SECONDS = (5, 60, 300, 900, 3600, 14_400, 28_800, 86_400)
-"""Apache: TimerMetrics.timerDist. Each counts from the one before it."""
+"""Limits in seconds (Apache: TimerMetrics.timerDist). Each range begins at the limit before it."""
 Rows = Callable[[Scrape], Iterator[Row]]
 
 
