@@ -1,7 +1,7 @@
-"""A broker's agent at the coordinator: its session and node there, the lists that it reads, the events that it reports.
+"""Represents a broker at the coordinator: its session and node there, the lists that it reads, the events that it reports.
 
-Only two things run periodically, a few times a second: the check of the broker's own health, and the check of what is still
-to be consumed in a term that waits for it. Nothing is written while nothing changes.
+Only two things run periodically, a few times a second: the check of the broker's own health, and the check of the
+messages still to be consumed in a term that waits for it. Nothing is written while nothing changes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class AgentParts(SendingParts, ReadingParts, BacklogParts, HealthParts, Protocol
 
 
 class OrderAgent:
-    """The agent of one broker. `changed` registers the broker anew. `invoke` sends requests to other brokers."""
+    """The agent of one broker. `changed` registers the broker again. `invoke` sends requests to other brokers."""
 
     log = Logger()
 
@@ -199,7 +199,7 @@ class OrderAgent:
         known = self._broker.topics.is_ordered
         return any(self.group in one.groups and not known(topic) for topic, one in self.view.topics.items())
 
-    # what it learns
+    # changes that it reads
 
     def _session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.LOST:
@@ -321,7 +321,7 @@ class OrderAgent:
         declared = self.view.topics.get(unit.topic)
         return range(declared.queues if declared is not None else 0)
 
-    # what it tells
+    # events that it reports
 
     def _look(self) -> None:
         """Check the broker's own health, and what waits to be consumed."""
@@ -363,7 +363,7 @@ class OrderAgent:
             if event is not None:
                 await self._apply(unit, event)
         except (NoAnswer, SessionLost):
-            pass  # the next connection has everything looked at again
+            pass  # everything is checked again after the next connection
         finally:
             again = self._busy.pop(unit)
         if again:
@@ -411,7 +411,7 @@ class OrderAgent:
             return STOPS
         own = (
             self._fault if group == self.group and self.is_master else None
-        )  # a slave's counts once its master can see it
+        )  # a slave's report counts once its master can see it
         return own or self.view.fault(group)
 
     def _has_consumed(self, unit: BrokerUnit, term: Term) -> bool:

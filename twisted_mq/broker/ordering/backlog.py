@@ -1,4 +1,4 @@
-"""Which consumer groups still have to consume what a term has, and where groups begin when a broker joins the send list."""
+"""Finds the consumer groups that still have to consume a term, and where groups start when a broker joins the send list."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from twisted_mq.ordering.lists import Term
 from twisted_mq.storage.interfaces import IMessageStore
 
 NOT_CONSUMED = "consumed elsewhere, or never acknowledged"
-"""Why a group goes on behind what is stored when its brokers come back into the send list."""
+"""The reason that a group goes on after the stored messages when its brokers come back into the send list."""
 
 
 class BacklogParts(Protocol):
-    """The broker whose backlog it is."""
+    """The parts of the broker that Backlog uses."""
 
     store: IMessageStore
     offsets: ConsumerOffsetManager
@@ -33,7 +33,9 @@ class Backlog:
         self._passed_over = passed_over
 
     def is_consumed(self, topic: str, queues: Iterable[int], term: Term, groups: Collection[str]) -> bool:
-        """Whether each group committed the end of each queue that has messages of the term; without groups, whether none has."""
+        """Return True if each group committed the end of each queue with messages of the term; without groups, if no
+        queue has any.
+        """
         if self._broker.dispatch():
             return False
         return all(self._queue_is_consumed(topic, queue_id, term, groups) for queue_id in queues)
@@ -46,7 +48,7 @@ class Backlog:
         return bool(groups) and all((query(group, topic, queue_id) or 0) >= end for group in groups)
 
     def pass_over(self, topic: str, queues: Iterable[int], groups: Collection[str]) -> None:
-        """All that is stored was consumed, or never acknowledged: the groups, and those that ever committed, go on behind it."""
+        """Move the groups, and those that ever committed, past everything stored: it was consumed, or never acknowledged."""
         store, offsets = self._broker.store, self._broker.offsets
         self._broker.dispatch()
         ends = {queue_id: store.max_offset_in_queue(topic, queue_id) for queue_id in queues}

@@ -1,4 +1,4 @@
-"""The coordinator that a broker's options name, and what else they have to be for ordered topics."""
+"""Creates the coordinator that a broker's options name, and checks the other options that ordered topics need."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.coordination.settings import CoordinatorSettings
 
 BROKER_IDS = {BrokerRole.SYNC_MASTER: 0, BrokerRole.SLAVE: 1}
-"""The brokers of a group that keeps order."""
+"""The ids of the brokers of a group that keeps order."""
 
 
 def settings_of(options: BrokerOptions) -> CoordinatorSettings:
-    """Raises ValueError, whose text is for a person, where the options do not go together."""
+    """Return the settings. Raises ValueError, whose text is for a person, if the options do not go together."""
     if BROKER_IDS.get(options.broker_role) != options.broker_id:
         raise ValueError(
             "orderCoordinator needs a group of a master with brokerRole=SYNC_MASTER and brokerId=0 and one slave with"
@@ -32,5 +32,5 @@ def settings_of(options: BrokerOptions) -> CoordinatorSettings:
 
 
 def coordinator_of(options: BrokerOptions, reactor: interfaces.IReactorTime) -> ICoordinator:
-    """A client, not started. Raises ValueError, MissingExtra."""
+    """Return a client, not started. Raises ValueError, MissingExtra."""
     return coordinator_for(settings_of(options), reactor)

@@ -1,6 +1,6 @@
-"""The consumer groups whose backlog counts: those with a node below the unit, which all brokers see.
+"""Keeps the consumer groups whose backlog counts: those with a node below the unit, which all brokers see.
 
-A group is noted by whichever broker it first pulls from, and by its own candidates. It counts until an operator deletes it.
+The first broker that a group pulls from creates its node, or its own candidates do. It counts until an operator deletes it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twisted_mq.ordering.paths import consumer_group_path, consumers_path
 
 
 class CountedGroups:
-    """`noted(unit)` is called when another group of it counts."""
+    """The counted groups. `noted(unit)` is called when another group of the unit counts."""
 
     log = Logger()
 
@@ -28,12 +28,12 @@ class CountedGroups:
         self._noting: set[tuple[str, str, str]] = set()
 
     async def read(self, unit: BrokerUnit) -> None:
-        """Ask anew which they are. Fails as `children` does."""
+        """Ask again which groups count. Fails as `children` does."""
         path = consumers_path(unit.topic, unit.name)
         unit.consumer_groups = frozenset(await self._coordinator.children(path))
 
     def note(self, unit: BrokerUnit, consumer_group: str) -> None:
-        """Have a group counted, soon."""
+        """Count a group, soon."""
         key = (unit.topic, unit.name, consumer_group)
         if key not in self._noting:
             self._noting.add(key)
@@ -51,7 +51,7 @@ class CountedGroups:
         self._noted(unit)
 
     def forget(self, unit: BrokerUnit, consumer_group: str) -> None:
-        """Count a group no more, unless it has a living candidate."""
+        """Stop counting a group, unless it has a living candidate."""
         defer.ensureDeferred(self._forget(unit, consumer_group)).addErrback(self._failed)
 
     async def _forget(self, unit: BrokerUnit, consumer_group: str) -> None:

@@ -1,11 +1,13 @@
-"""What a broker has to tell the coordinator about a unit, from its lists and what it knows of itself. Pure.
+"""Decides what a broker reports to the coordinator about a unit, from its lists and its own state. Pure.
 
-| who | sees | tells |
-|---|---|---|
-| the keeper, or a broker of the group | a group in the send list that is not well, or is retired | Lost |
-| a master | its group in the send list before it was seen outside: an earlier process put it there | Lost |
-| master, or slave without master | its group is the consume list's head, takes no sends, and all is consumed | Drained |
-| a master | its group is declared, well, and in neither list | Ready |
+    | who | sees | tells |
+    |---|---|---|
+    | the keeper, or a broker of the group | a group in the send list that is not well, or is retired | Lost |
+    | a master | its group in the send list before it was seen outside: an earlier process put it there | Lost |
+    | master, or slave without master | its group is the consume list's head, takes no sends, and all is consumed | Drained |
+    | a master | its group is declared, well, and in neither list | Ready |
+
+The second row is checked first, then the others in their order. If none applies, nothing is reported.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from twisted_mq.ordering.rules import Drained, Event, Fault, Lost, Ready
 
 @attrs.frozen
 class Standpoint:
-    """A broker before a unit. `declared`: its group may take the unit's sends. `seen_outside`: this session of this
-    process saw its group outside the send list. `has_consumed` says whether all of a term's messages are consumed here.
+    """The position of a broker towards a unit. `declared` is True if its group may take the unit's sends; `seen_outside`
+    if this session of this process saw its group outside the send list; `has_consumed` if all of a term's messages are
+    consumed here.
     """
 
     group: str
@@ -33,7 +36,7 @@ class Standpoint:
 
 
 def duty(lists: Lists, who: Standpoint, fault: Fault) -> Event | None:
-    """The next event to apply; None where there is nothing to tell."""
+    """Return the next event to apply; None if there is nothing to report."""
     own = who.group
     if who.is_master and own in lists.send and not who.seen_outside:
         return Lost(own)

@@ -1,4 +1,4 @@
-"""A broker's own node in the coordinator: ephemeral, made anew in each session, with what the broker says of itself."""
+"""Keeps a broker's own node in the coordinator: ephemeral, created again in each session, with the broker's state."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from twisted_mq.ordering.paths import member_path, members_path
 
 
 class MemberNode:
-    """Keeps the node as `show` says. That of an earlier process goes with its session; until then this one waits.
+    """Keeps the node as `show` says. An earlier process's node ends with its session; until then this one waits.
 
-    `deleted` is called before the node is made a second time in one session: its slave may have spoken for the group meanwhile.
+    `deleted` is called before the node is created a second time in one session: its slave may have acted for the group meanwhile.
     """
 
     log = Logger()
@@ -46,13 +46,13 @@ class MemberNode:
         self._end = coordinator.watch(self.path, self._keep)
 
     def show(self, member: Member) -> None:
-        """What the broker says of itself from now on."""
+        """Set the state that the node shows from now on."""
         if member != self._member:
             self._member = member
             self._keep()
 
     def stop(self) -> None:
-        """Leave the node to the end of the session."""
+        """Leave the node until the end of the session."""
         self._end()
         self._member = None
 
@@ -87,7 +87,7 @@ class MemberNode:
         except Conflict:
             self._again = True
         except (NoAnswer, SessionLost):
-            pass  # CONNECTED has the watch call again
+            pass  # CONNECTED makes the watch call again
         except CoordinationError as error:
             self.log.error("not shown in the coordinator: {path} {error}", path=self.path, error=error)
 

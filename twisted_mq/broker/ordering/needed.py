@@ -1,4 +1,4 @@
-"""The messages of ordered queues that retention keeps: what the consumer groups that count have not consumed yet."""
+"""Finds the messages of ordered queues that retention keeps, because counted consumer groups have not consumed them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twisted_mq.storage.retention import Needed
 
 
 class NeedingParts(Protocol):
-    """The broker whose messages are kept."""
+    """The parts of the broker whose messages are kept."""
 
     store: IMessageStore
     offsets: ConsumerOffsetManager
@@ -26,9 +26,9 @@ class NeedingParts(Protocol):
 
 
 class NeededMessages:
-    """The first message of each ordered queue that a consumer group still needs.
+    """Finds the first message of each ordered queue that a consumer group still needs.
 
-    Without the lists of a queue everything behind the lowest committed offset is needed.
+    If the lists of a queue are unknown, everything from the lowest committed offset on is needed.
     """
 
     def __init__(self, broker: NeedingParts, units: Units, terms: Terms, groups: CountedGroups) -> None:
@@ -38,7 +38,9 @@ class NeededMessages:
         self._groups = groups
 
     async def find(self) -> list[Needed]:
-        """The counted groups are asked for anew; where the coordinator does not answer, all groups with an offset count."""
+        """Ask for the counted groups, and return the messages. If the coordinator does not answer, all groups with an
+        offset count.
+        """
         needed: list[Needed] = []
         for topic, config in tuple(self._broker.topics.topics.items()):
             if not config.attributes or config.order_mode is None:
@@ -52,7 +54,7 @@ class NeededMessages:
         return needed
 
     def _is_settled(self, unit: BrokerUnit | None) -> bool:
-        """Whether the lists are known and have no term of this group: nothing here is still to be consumed."""
+        """Return True if the lists are known and have no term of this group: nothing here is left to consume."""
         return unit is not None and unit.learned and unit.problem is None and unit.term_of(self._units.group) is None
 
     async def _counted(self, topic: str, unit: BrokerUnit | None) -> Collection[str]:
@@ -61,7 +63,7 @@ class NeededMessages:
                 await self._groups.read(unit)
                 return unit.consumer_groups
         except CoordinationError:
-            pass  # those with an offset count
+            pass  # the groups with an offset count
         return {*self._broker.offsets.groups_of(topic), *(unit.consumer_groups if unit is not None else ())}
 
     def _of_unit(

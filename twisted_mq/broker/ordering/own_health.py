@@ -1,7 +1,7 @@
-"""What a broker knows of its own group: whether the two brokers hold the same, and whether this one holds all that counts.
+"""Checks a broker's own group: that both brokers hold the same, and that this one holds everything that counts.
 
-A broker that (re)started may lack messages that were acknowledged: they were in its memory only. It is complete again
-once it was in sync with its partner; until then it hands out what it has, and never says that all is consumed.
+A broker that (re)started may lack messages that were acknowledged, if they were in its memory only. It is complete again
+once it was in sync with its partner. Until then it hands out what it has, and never reports that all is consumed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.storage.interfaces import IMessageStore
 
 KEEP_UP_SECONDS = 1.0
-"""How long a slave may take to acknowledge what was appended."""
+"""The time that a slave may take to acknowledge what was appended."""
 
 ASK_SECONDS = 1.0
 
@@ -29,16 +29,16 @@ Invoke = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]
 
 
 class HealthParts(Protocol):
-    """The broker whose health it is."""
+    """The parts of the broker whose health is checked."""
 
     store: IMessageStore
     ha: HAService
 
 
 class MasterHealth:
-    """Of a master, by its slave's acknowledgements. `confirmed` is up to where both brokers hold the log.
+    """The health of a master, by its slave's acknowledgements. `confirmed` is the offset up to which both brokers hold the log.
 
-    What was in the log when the process began counts as confirmed: a master without its slave hands that out.
+    The log at the start of the process counts as confirmed, so that a master without its slave hands it out.
     """
 
     def __init__(self, broker: HealthParts, monotonic: Callable[[], float]) -> None:
@@ -52,7 +52,7 @@ class MasterHealth:
         self._awaited = (self.confirmed, monotonic())
 
     def acknowledged(self) -> bool:
-        """A slave reported, or went away; whether more is confirmed than before."""
+        """Handle a slave's report or departure. Returns True if more is confirmed than before."""
         held = max(self._accept.acknowledged_offsets(), default=0)
         if held <= self.confirmed:
             return False
@@ -60,7 +60,7 @@ class MasterHealth:
         return True
 
     def look(self) -> str | None:
-        """Why the group must not take sends, as far as this broker sees; to be asked a few times a second."""
+        """Return why the group must not take sends, as far as this broker sees; call it a few times a second."""
         known = [one for one in self._accept.connections if one.is_known]
         slaves = [one for one in known if one.counts]
         if len(slaves) != 1:
@@ -81,7 +81,7 @@ class MasterHealth:
         return None if self._keeps_up(slaves[0].slave_ack_offset) else self._lags()
 
     def _keeps_up(self, held: int) -> bool:
-        """Whether the slave acknowledged what was there a while ago; one that has just connected, whether all that was."""
+        """Return True if the slave acknowledged the log's end of a while ago; if it has just connected, the present end."""
         now, end = self._monotonic(), self._store.max_physical_offset()
         if held >= self._awaited[0]:
             self.complete = self._caught_up = True
@@ -99,7 +99,7 @@ class MasterHealth:
 
 
 class SlaveHealth:
-    """Of a slave, by what its master says of its log's end. `master_address` is None while no master is known."""
+    """The health of a slave, by its master's reports of its log's end. `master_address` is None while no master is known."""
 
     def __init__(self, broker: HealthParts, invoke: Invoke, master_address: Callable[[], str | None]) -> None:
         self._broker = broker
@@ -110,7 +110,7 @@ class SlaveHealth:
         self.complete = False
 
     def look(self) -> str | None:
-        """Why the group must not take sends; asks the master while this slave is not complete."""
+        """Return why the group must not take sends; ask the master while this slave is not complete."""
         if self._awaited is not None and self._follows() and self._broker.store.max_physical_offset() >= self._awaited:
             self.complete = True
         if not self.complete and not self._asks:

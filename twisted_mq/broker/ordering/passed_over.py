@@ -18,7 +18,7 @@ MOST_EPOCHS = 100
 
 
 class PassedOver:
-    """The messages that consumer groups of one broker passed over."""
+    """The messages that consumer groups of one broker skipped."""
 
     log = Logger()
 

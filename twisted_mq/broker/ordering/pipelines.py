@@ -1,7 +1,8 @@
-"""What the active producer of a unit sent in one epoch: which message comes next, which is a repeat. Pure.
+"""Keeps track of the active producer's sends of a unit in one epoch: which message is next, which is a repeat. Pure.
 
-A producer sends many messages before the first is acknowledged. If one is refused, those behind it must not be taken
-before it; what was sent twice must not be stored twice, or a later message would come before an earlier one's copy.
+A producer sends many messages before the first is acknowledged. If one is refused, those after it must not be stored
+before it. A message that was sent twice must not be stored twice, or a later message would come before an earlier one's
+copy.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import attrs
 from twisted_mq.protocol.messages.order_mark import OrderMark
 
 MOST_STRETCHES = 4096
-"""Of one queue: each message of a plain producer in between begins another. Repeats of what is older are gaps."""
+"""The limit of stretches of one queue: each message of a plain producer in between begins another. Older repeats count as
+gaps.
+"""
 
 
 class NotNext(Exception):
-    """A message is missing before this one: `expected` is its sequence."""
+    """Raised when a message is missing before this one: `expected` is its sequence."""
 
     def __init__(self, expected: int) -> None:
         super().__init__(f"sequence {expected} is expected")
@@ -26,14 +29,16 @@ class NotNext(Exception):
 
 @attrs.define
 class _Pipeline:
-    """Messages up to `last` are stored. Stretches say from which sequence on which queue offsets follow each other."""
+    """The messages of one queue up to `last`, all stored. Stretches map a sequence to the queue offset from which others
+    follow.
+    """
 
     last: int
     sequences: list[int] = attrs.field(factory=list)
     offsets: list[int] = attrs.field(factory=list)
 
     def offset_of(self, sequence: int) -> int | None:
-        """Where a stored message is, None where that is forgotten, or it was given up before it was stored."""
+        """Return the offset of a stored message; None if it is forgotten, or was given up before it was stored."""
         place = bisect.bisect_right(self.sequences, sequence) - 1
         if place < 0:
             return None
@@ -51,20 +56,20 @@ class _Pipeline:
 
 @attrs.define
 class Pipelines:
-    """Those of the queues of one unit, of the leader whose term is `leader`."""
+    """The pipelines of the queues of one unit, for the leader whose term is `leader`."""
 
     leader: int
     _queues: dict[int, _Pipeline] = attrs.field(factory=dict)
 
     def led_by(self, leader: int) -> None:
-        """A newer leader begins anew."""
+        """Start again for a newer leader."""
         self.leader = leader
         self._queues.clear()
 
     def place(self, order: OrderMark) -> int | None:
-        """The queue offset of a repeat, None for the message that comes next. Raises NotNext.
+        """Return the queue offset of a repeat, None for the message that comes next. Raises NotNext.
 
-        All before a message's base is settled: it is stored, or its producer has given it up.
+        All messages before a message's base are settled: stored, or given up by their producer.
         """
         pipeline = self._queues.get(order.queue)
         sequence = order.sequence
@@ -77,7 +82,7 @@ class Pipelines:
         return offset
 
     def appended(self, order: OrderMark, offset: int) -> None:
-        """The message that came next is stored at that queue offset."""
+        """Record that the next message is stored at that queue offset."""
         pipeline = self._queues.get(order.queue)
         if pipeline is None:
             pipeline = self._queues[order.queue] = _Pipeline(0)

@@ -1,9 +1,9 @@
-"""What a broker hands out of ordered topics: the term that is consumed now, if it is its own group's, and only that.
+"""Decides what a broker hands out of ordered topics: only the term that is consumed now, if it is its own group's.
 
-Nothing of earlier terms, which was consumed, or never acknowledged; nothing of later ones, whatever the log has; and nothing
-that the slave does not hold yet, so that no consumer sees what a failover takes away. Other pulls wait as at an empty queue.
-A group that subscribes is noted in the coordinator before its first message: what it has not consumed is backlog wherever it
-is.
+It hands out nothing of earlier terms, which was consumed or never acknowledged, and nothing of later ones, whatever the log
+has. It hands out nothing that the slave does not hold yet, so that no consumer sees messages that a failover takes away.
+Other pulls wait as at an empty queue. A group that subscribes gets its node in the coordinator before its first message:
+messages that it has not consumed are backlog on any broker.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from twisted_mq.protocol.layouts.record import read_head
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore
 
 EARLIER_TERM = "of an earlier term, which is over"
-"""Why a read of a group that committed less is sent to the beginning of the term that is consumed now."""
+"""The reason that a group with a lower offset is sent to the beginning of the current term."""
 
 
 class ReadingParts(Protocol):
-    """The broker that is read."""
+    """The parts of the broker that reads use."""
 
     store: IMessageStore
     consumers: ConsumerManager
@@ -40,7 +40,7 @@ class ReadingParts(Protocol):
 
 
 class HandedOut:
-    """Of one broker; see ordered_topics.OrderedReads."""
+    """The reads of one broker; see ordered_topics.OrderedReads."""
 
     def __init__(
         self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups, passed_over: PassedOver
@@ -53,7 +53,7 @@ class HandedOut:
         self._groups = groups
         self._passed_over = passed_over
         self.held_back: dict[tuple[str, int], None] = {}
-        """Queues of which something was wanted that the slave did not hold yet."""
+        """Queues on which a read found messages that the slave did not hold yet."""
 
     def read(
         self, config: TopicConfig, queue_id: int, offset: int, consumer_group: str, read: Callable[[], GetResult]
@@ -79,9 +79,9 @@ class HandedOut:
         return self._held_by_both(topic, queue_id, offset, found)
 
     def _of_term(self, topic: str, queue_id: int, offset: int, found: GetResult, term: Term) -> GetResult:
-        """What was found, without a later term's messages: this broker has them before it knows that the term is over.
+        """Return what was found, without a later term's messages: this broker has them before it knows that the term is over.
 
-        A slave copies its master's log also while it is cut off from the coordinator.
+        A slave copies its master's log even while it is cut off from the coordinator.
         """
         later = self._terms.begin(topic, queue_id, term.epoch + 1)
         count = sum(read_head(record).queue_offset < later for record in found.records)
@@ -90,21 +90,23 @@ class HandedOut:
         return self._held_by_both(topic, queue_id, offset, _first(found, count, later))
 
     def _back(self, found: GetResult, topic: str, queue_id: int, consumer_group: str, begin: int) -> GetResult:
-        """The log lost its end. Apache's client forgets what it has pulled, and goes on where it is told."""
+        """Send the consumer back, because the log lost its end. Apache's client forgets what it pulled, and goes on at
+        the new offset.
+        """
         committed = self._offsets.query(consumer_group, topic, queue_id) or 0
         return attrs.evolve(found, next_begin_offset=max(begin, min(committed, found.max_offset)))
 
     def begin(self, config: TopicConfig, queue_id: int) -> int:
-        """See ordered_topics.OrderedReads: of the group's term that is or will be consumed here; 0 while no such is known.
+        """See ordered_topics.OrderedReads: the begin of the group's term that is or will be consumed here; 0 while it is unknown.
 
-        A read below the term is sent to its beginning; nobody may begin behind it because this broker knows nothing yet.
+        A read before the term is sent to its beginning. No group may start after it only because this broker knows nothing yet.
         """
         unit = self._unit(config, queue_id)
         term = unit.term_of(self._units.group)
         return 0 if term is None else self._begin(unit, queue_id, term)
 
     def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, epoch: int | None) -> int:
-        """See ordered_topics.OrderedReads: a member may still have in mind what others of its group consumed elsewhere.
+        """See ordered_topics.OrderedReads: a member may commit an offset although others of its group consumed further elsewhere.
 
         Or it consumed messages that this group's log lost, and whose queue offsets a later term used again.
         """
@@ -128,7 +130,7 @@ class HandedOut:
         return self._terms.begin(unit.topic, queue_id, term.epoch)
 
     def _counts(self, unit: BrokerUnit, consumer_group: str) -> bool:
-        """Whether the group may be handed something: it is noted, or it commits nothing that others wait for."""
+        """Return True if the group may get messages: it has its node, or its offsets keep nothing as backlog."""
         if consumer_group in unit.consumer_groups:
             return True
         info = self._consumers.groups.get(consumer_group)
@@ -142,7 +144,7 @@ class HandedOut:
         return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, offset, first, end)
 
     def _held_by_both(self, topic: str, queue_id: int, offset: int, found: GetResult) -> GetResult:
-        """What was found, without what the slave does not hold."""
+        """Return what was found, without what the slave does not hold."""
         confirmed = self._terms.confirmed()
         if confirmed >= self._store.max_physical_offset() or not found.records:
             return found
@@ -159,6 +161,6 @@ class HandedOut:
 
 
 def _first(found: GetResult, count: int, next_begin_offset: int) -> GetResult:
-    """Only so many of the records that were found."""
+    """Return only the first records that were found."""
     records = found.records[:count]
     return attrs.evolve(found, records=records, size_bytes=sum(map(len, records)), next_begin_offset=next_begin_offset)

@@ -1,7 +1,7 @@
-"""What name servers are told of ordered topics whose queues move as one, so that any client finds the right broker.
+"""Tells name servers about ordered topics whose queues move as one, so that any client finds the right broker.
 
-Writable is the topic where the send list's head is, readable where the consume list's head is. A slave whose master is
-gone registers as one that acts for it: a name server with supportActingMaster=true shows it under id 0, where orderly
+A topic is writable at the send list's head, and readable at the consume list's head. A slave whose master is
+gone registers as its replacement: a name server with supportActingMaster=true shows it under id 0, where orderly
 consumers lock, pull and commit.
 """
 
@@ -19,7 +19,7 @@ from twisted_mq.protocol.flags import PERM_READ, PERM_WRITE
 
 
 class ShownRoutes:
-    """Of one broker; see ordered_topics.OrderedRoutes. `changed` is called when name servers have to be told anew."""
+    """The routes of one broker; see ordered_topics.OrderedRoutes. `changed` is called when the broker has to register again."""
 
     def __init__(self, units: Units, *, is_master: bool, changed: Callable[[], object]) -> None:
         self.version = 0
@@ -39,7 +39,7 @@ class ShownRoutes:
         ]
 
     def _position(self, topic: str) -> int:
-        """What this broker is for the topic's clients, as a permission."""
+        """Return this broker's permission on the topic, which tells clients what to do here."""
         unit = self._units.get((topic, WHOLE_TOPIC))
         if unit is None:
             return 0
@@ -49,9 +49,9 @@ class ShownRoutes:
         return takes | hands_out
 
     def look(self, *, master_is_gone: bool, lowest_id: int) -> None:
-        """Positions may have changed, or who is there.
+        """Compare with the last registration, because positions or the other brokers may have changed.
 
-        A name server takes a slave's topics only while its id is the lowest that it knows, and only with a new version.
+        A name server accepts a slave's topics only while its id is the lowest that it knows, and only with a new version.
         """
         self.acting = master_is_gone and not self._is_master
         wholes = [unit.topic for unit in self._units if unit.together]

@@ -1,8 +1,8 @@
-"""Sends to ordered topics: admitted at the append, checked again when the answer is due.
+"""Takes sends to ordered topics: checked before the append, and again when the answer is due.
 
-Messages of an ordered producer carry its place in the order (ORDERED, see `protocol.messages.order_mark`); what comes
-twice is stored once, what comes too early is refused, so that nothing overtakes a message that was refused. A plain
-producer's messages are taken where all queues of the topic move as one; the broker notes epoch and queue in them.
+Messages of an ordered producer carry their place in the order (ORDERED, see `protocol.messages.order_mark`). A repeat is
+stored once, and a message that comes too early is refused, so that none overtakes a refused one. A plain producer's
+messages are accepted where all queues of the topic move as one; the broker writes epoch and queue into them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from twisted_mq.storage.interfaces import IMessageStore, InnerBatch, InnerMessag
 
 
 class SendingParts(Protocol):
-    """The broker that is sent to."""
+    """The parts of the broker that sends use."""
 
     store: IMessageStore
     durability: Durability
@@ -43,7 +43,7 @@ class SendingParts(Protocol):
 
 @attrs.define(eq=False)
 class _Send:
-    """One of an ordered producer."""
+    """A send of an ordered producer."""
 
     mark: OrderMark
     message: InnerMessage
@@ -53,13 +53,13 @@ class _Send:
 
 @attrs.define(eq=False)
 class TakenSends:
-    """Of one broker; see ordered_topics.OrderedSends."""
+    """The sends of one broker; see ordered_topics.OrderedSends."""
 
     broker: SendingParts
     units: Units
     coordinator: ICoordinator
     _asking: dict[BrokerUnit, deque[tuple[_Send, defer.Deferred[bytes]]]] = attrs.field(factory=dict)
-    """Sends of units whose producer's leadership is asked for, in their order."""
+    """Sends of units for which the leading producer is being asked for, in their order."""
 
     def take(self, mode: str, message: InnerMessage, put: Callable[[InnerMessage], PutResult], sent: Sent) -> Answer:
         """See ordered_topics.OrderedSends."""
@@ -88,7 +88,7 @@ class TakenSends:
     # plain producers
 
     def _mark(self, unit: BrokerUnit, queue_id: int) -> str:
-        """What a plain producer's message is marked with. Raises BrokerError where none is taken."""
+        """Return the mark of a plain producer's message. Raises BrokerError if none is accepted."""
         if not unit.together:
             remark = (
                 f"topic {unit.topic} is ordered queue by queue: send with an OrderedProducer, or declare it with"
@@ -101,7 +101,7 @@ class TakenSends:
     # ordered producers
 
     def _admit(self, unit: BrokerUnit, send: _Send) -> Answer:
-        """Raises BrokerError."""
+        """Check and store a send. Raises BrokerError."""
         mark, pipelines = send.mark, unit.pipelines
         self.units.check_head(unit, mark.epoch)
         if pipelines is None:
@@ -123,7 +123,7 @@ class TakenSends:
         return self._answer(unit, result, send.sent)
 
     def _ask(self, unit: BrokerUnit, send: _Send) -> defer.Deferred[bytes]:
-        """Ask who leads the producers; this send, and what follows, waits for it."""
+        """Ask which producer leads; this send, and those after it, wait for the answer."""
         waiting: defer.Deferred[bytes] = defer.Deferred()
         queue = self._asking.get(unit)
         if queue is not None:
@@ -134,7 +134,7 @@ class TakenSends:
         return waiting
 
     async def _find_leader(self, unit: BrokerUnit) -> None:
-        """Before the first send in an epoch: nobody sends in it whose term was over by then."""
+        """Ask for the leader before the first send in an epoch, so that a producer whose term is over cannot send in it."""
         epoch, refusal = unit.epoch, None
         try:
             term = leading_term(await self.coordinator.children(producers_path(unit.topic, unit.name)))
@@ -149,7 +149,7 @@ class TakenSends:
         self.broker.dispatch()
 
     def _go_on(self, unit: BrokerUnit, refusal: BrokerError | None) -> None:
-        """Answer those that waited, in order."""
+        """Process the sends that waited, in order."""
         for send, waiting in self._asking.pop(unit):
             if refusal is not None:
                 waiting.errback(refusal)
@@ -165,16 +165,16 @@ class TakenSends:
     # answers
 
     def _answer(self, unit: BrokerUnit, result: PutResult, sent: Sent) -> Answer:
-        """When both brokers hold it and this is still the head, the acknowledgement; else a refusal."""
+        """Return the acknowledgement once both brokers hold the message and this is still the head, otherwise a refusal."""
         reached = self.broker.durability.reached_on_both(result.end_offset)
         unit.unanswered[reached] = None
         found = (unit, unit.epoch, reached)
         return reached.addCallbacks(
             self._held, self._not_held, callbackArgs=(*found, result, sent), errbackArgs=found
-        )  # one Deferred for all: each send pays for it
+        )  # one Deferred for all steps, because each send pays for it
 
     def _answer_again(self, unit: BrokerUnit, queue_id: int, offset: int, sent: Sent) -> Answer:
-        """The answer to a repeat, once all that is stored now is held."""
+        """Return the answer to a repeat, once everything stored so far is held by both brokers."""
         end = PutResult(PutStatus.PUT_OK, end_offset=self.broker.store.max_physical_offset())
 
         def sent_again(_end: PutResult, code: int) -> bytes:
@@ -196,7 +196,7 @@ class TakenSends:
     def _not_held(
         self, reason: failure.Failure, unit: BrokerUnit, epoch: int, reached: defer.Deferred[Any]
     ) -> failure.Failure:
-        """Given up by its channel, or by the unit: the epoch is over."""
+        """Refuse a send whose channel is gone, or whose epoch is over."""
         if reached not in unit.unanswered:
             raise self.units.refusal(unit, epoch)
         del unit.unanswered[reached]
@@ -204,7 +204,7 @@ class TakenSends:
 
 
 def _decoded(text: str, queue_id: int) -> OrderMark:
-    """Raises BrokerError."""
+    """Return the mark of an ordered message. Raises BrokerError."""
     try:
         mark = OrderMark.decode(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Where a term lies in a broker's queue: from its first message on, up to what both brokers of the group hold."""
+"""Finds a term in a broker's queue: from its first message on, up to what both brokers of the group hold."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from twisted_mq.protocol.text.properties import PROPERTY_ORDERED
 from twisted_mq.storage.interfaces import IMessageStore
 
 STEP = 32
-"""Entries looked at together, from a queue's end backwards."""
+"""Entries read together, from a queue's end backwards."""
 
 MOST_UNMARKED = 64
-"""Messages in a row that say nothing of an epoch: what was postponed before the topic was ordered may lie between others."""
+"""The most messages in a row without an epoch: messages postponed before the topic was ordered may be in between."""
 
 
 class Terms:
-    """Of one store. `confirmed` is the physical offset up to which messages may be handed out."""
+    """The terms in one store. `confirmed` is the physical offset up to which messages may be handed out."""
 
     def __init__(self, store: IMessageStore, confirmed: Callable[[], int]) -> None:
         self._store = store
@@ -27,7 +27,9 @@ class Terms:
         self._newest: dict[tuple[str, int], tuple[int, tuple[int, int]]] = {}
 
     def begin(self, topic: str, queue_id: int, epoch: int) -> int:
-        """The offset of the first message of that epoch or a later one; the queue's end where there is none yet."""
+        """Return the offset of the first message of that epoch or a later one; the queue's end if there is no such
+        message yet.
+        """
         known = self._begins.get((topic, queue_id))
         if known is not None and known[0] == epoch:
             return known[1]
@@ -37,7 +39,7 @@ class Terms:
         return low
 
     def bounded(self, topic: str, queue_id: int, offset: int, epoch: int) -> int:
-        """The offset, or that of the first message of a later epoch, or the queue's end, whichever is lowest."""
+        """Return the offset, or that of the first message of a later epoch, or the queue's end, whichever is lowest."""
         offset = min(offset, self._store.max_offset_in_queue(topic, queue_id))
         first = self._store.min_offset_in_queue(topic, queue_id)
         if self._epoch_before(topic, queue_id, first, offset - 1) <= epoch:
@@ -45,7 +47,7 @@ class Terms:
         return self._search(topic, queue_id, epoch + 1)[0]
 
     def stretches(self, topic: str, queue_id: int, begin: int, end: int, most: int) -> list[tuple[int, int, int]]:
-        """(epoch, first offset, count) of each epoch's messages between two offsets; the last of `most` has the rest."""
+        """Return (epoch, first offset, count) of each epoch's messages between two offsets; the last of `most` has the rest."""
         found: list[tuple[int, int, int]] = []
         at = max(begin, self._store.min_offset_in_queue(topic, queue_id))
         end = min(end, self._store.max_offset_in_queue(topic, queue_id))
@@ -60,7 +62,7 @@ class Terms:
         return found
 
     def _search(self, topic: str, queue_id: int, epoch: int) -> tuple[int, int]:
-        """As `begin`, and the queue's end."""
+        """Like `begin`, with the queue's end."""
         first, end = self._store.min_offset_in_queue(topic, queue_id), self._store.max_offset_in_queue(topic, queue_id)
         low, high = first, end
         while low < high:
@@ -72,14 +74,14 @@ class Terms:
         return low, end
 
     def _epoch_before(self, topic: str, queue_id: int, low: int, offset: int) -> int:
-        """Of the message at an offset, or the last before it that has one, down to `low`; 0 where none has."""
+        """Return the epoch at an offset, or of the last message before it that has one, down to `low`; 0 if none has."""
         found = (
             self._epoch(topic, queue_id, place) for place in range(offset, max(low, offset - MOST_UNMARKED) - 1, -1)
         )
         return next((epoch for epoch in found if epoch is not None), 0)
 
     def _epoch(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """The epoch of the message at an offset; None for one without."""
+        """Return the epoch of the message at an offset; None if it has none."""
         mark = self._mark(topic, queue_id, offset)
         return None if mark is None else mark.epoch
 
@@ -90,14 +92,14 @@ class Terms:
 
     @staticmethod
     def epoch_of(records: Sequence[memoryview | bytes]) -> int:
-        """The epoch of the last of these records that is marked; 0 where none is. Marks of a queue only rise."""
+        """Return the epoch of the last record with a mark; 0 if none has one. Marks of a queue only rise."""
         marks = map(_mark_of, reversed(records))
         return next((mark.epoch for mark in marks if mark is not None), 0)
 
     def newest(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """Epoch and leader's term of the last message that is marked, read from the log; zeros without one.
+        """Return epoch and leader's term of the last marked message, read from the log; zeros if none is marked.
 
-        Marks of a queue only rise. What was looked at before is not looked at again, unless the queue is shorter now.
+        Marks of a queue only rise. Messages that were read before are not read again, unless the queue is shorter now.
         """
         key = topic, queue_id
         end = self._store.max_offset_in_queue(topic, queue_id)
@@ -111,7 +113,7 @@ class Terms:
         return self._newest[key][1]
 
     def end(self, topic: str, queue_id: int) -> int:
-        """The offset behind the last message that may be handed out."""
+        """Return the offset after the last message that may be handed out."""
         store, confirmed = self._store, self.confirmed()
         end = store.max_offset_in_queue(topic, queue_id)
         if confirmed >= store.max_physical_offset():

@@ -1,7 +1,8 @@
-"""The ordered units of one broker: whether it takes their sends, and whether it is the one that hands them out.
+"""Keeps the ordered units of one broker: whether it takes their sends, and whether it hands them out.
 
 A broker takes sends of a unit only while it is the head of the send list as it knows it, by a promotion that this
-process saw in this session, and while its session surely holds. Who learns that it is not, refuses what waits.
+process saw in this session, and while its session surely holds. When it learns that it is not the head, it refuses the
+sends that wait.
 """
 
 from __future__ import annotations
@@ -26,40 +27,40 @@ NOT_SURE = "its session with the coordinator is not sure at the moment"
 
 @attrs.define(eq=False)
 class BrokerUnit:
-    """One unit before this broker. `epoch` is that in which this broker takes its sends, 0 where it takes none."""
+    """A unit as this broker sees it. `epoch` is the epoch in which this broker takes its sends, 0 if it takes none."""
 
     topic: str
     name: str
     lists: Lists = attrs.field(factory=Lists)
     problem: str | None = None
-    """Why nobody knows its lists."""
+    """The reason that its lists are unknown."""
     learned: bool = False
-    """Whether its lists were known once."""
+    """True if its lists were known once."""
     seen_outside: bool = False
-    """Whether this session saw the group outside the send list: what made it the head after that is news."""
+    """True if this session saw the group outside the send list: a promotion after that is a new one."""
     epoch: int = 0
     pipelines: Pipelines | None = None
-    """Of the newest epoch in which this broker took sends."""
+    """The pipelines of the newest epoch in which this broker took sends."""
     pipelines_epoch: int = 0
     consumer_groups: frozenset[str] = frozenset()
-    """The groups that the coordinator counts, as it was asked last: what they have not consumed is backlog."""
+    """The consumer groups that the coordinator counts, as last read: what they have not consumed is backlog."""
     unanswered: dict[defer.Deferred[Any], None] = attrs.field(factory=dict)
-    """Sends that are stored, and whose answers would be acknowledgements. Who takes one out cancels it: then it is refused."""
+    """Stored sends whose answers would be acknowledgements. Cancel one when you remove it: then it is refused."""
 
     @property
     def together(self) -> bool:
-        """Whether it is a whole topic."""
+        """True if the unit is a whole topic."""
         return self.name == WHOLE_TOPIC
 
     def term_of(self, group: str) -> Term | None:
-        """That of a group in the consume list."""
+        """Return a group's term in the consume list."""
         return next((term for term in self.lists.consume if term.group == group), None)
 
 
 class Units:
-    """By topic and name. `group` is the broker's, `holds` says whether its session surely does.
+    """Units by topic and name. `group` is the broker's; `holds` returns True while its session surely holds.
 
-    `problem_of(topic, name)` says why nobody knows the lists of a unit.
+    `problem_of(topic, name)` returns why the lists of a unit are unknown.
     """
 
     def __init__(
@@ -75,11 +76,11 @@ class Units:
         return iter(self._units.values())
 
     def get(self, key: UnitKey) -> BrokerUnit | None:
-        """One that was declared."""
+        """Return a declared unit."""
         return self._units.get(key)
 
     def of_queue(self, topic: str, mode: str, queue_id: int) -> BrokerUnit:
-        """That of a topic's queue; `mode` is the topic's attribute. Raises BrokerError for one that is not declared."""
+        """Return the unit of a topic's queue; `mode` is the topic's attribute. Raises BrokerError if it is not declared."""
         name = WHOLE_TOPIC if mode == ORDER_TOGETHER else str(queue_id)
         unit = self._units.get((topic, name))
         if unit is None:
@@ -90,7 +91,7 @@ class Units:
     # what the coordinator says
 
     def declared(self, topics: Mapping[str, OrderedTopic]) -> None:
-        """These are the topics now."""
+        """Set the topics that are declared now."""
         keys = {(topic, name) for topic, one in topics.items() for name in one.units}
         for key in self._units.keys() - keys:
             self._close(self._units.pop(key))
@@ -98,7 +99,9 @@ class Units:
             self._units[key] = BrokerUnit(*key)
 
     def learn(self, unit: BrokerUnit, lists: Lists | None, problem: str | None) -> None:
-        """The lists as they are now; None where nobody knows them. Who is no longer the head refuses what waits."""
+        """Set the current lists; None if they are unknown. If this broker is not the head any more, refuse the sends that
+        wait.
+        """
         unit.lists, unit.problem = lists or Lists(), problem
         if lists is not None and self.group not in lists.send:
             unit.seen_outside = True
@@ -112,13 +115,13 @@ class Units:
         unit.learned = unit.learned or lists is not None
 
     def forget_session(self) -> None:
-        """The session is over: whatever made this broker a head counts no longer."""
+        """End the session: no earlier promotion of this broker counts any more."""
         for unit in self:
             unit.seen_outside = False
             self._close(unit)
 
     def close(self, reason: str) -> None:
-        """Take no more sends: the broker stops."""
+        """Take no more sends, because the broker stops."""
         self._closed = reason
         for unit in self:
             self._close(unit)
@@ -132,12 +135,12 @@ class Units:
     # the fence
 
     def check_head(self, unit: BrokerUnit, epoch: int) -> None:
-        """Raises BrokerError unless this broker takes the unit's sends in that epoch, and surely still does."""
+        """Raise BrokerError unless this broker takes the unit's sends in that epoch, and surely still does."""
         if unit.epoch != epoch or not epoch or not self._holds():
             raise self.refusal(unit, epoch)
 
     def refusal(self, unit: BrokerUnit, epoch: int = 0) -> BrokerError:
-        """Why a send is not taken here, and what to do."""
+        """Return why a send is not taken here, and what to do."""
         what = f"topic {unit.topic}, {_spelled(unit.name)}: {self.group} does not take this send"
         if unit.problem is not None:
             return BrokerError(ResponseCode.NO_PERMISSION, f"{what}. {unit.problem}")

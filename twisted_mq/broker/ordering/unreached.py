@@ -1,7 +1,7 @@
-"""Reports of producers that cannot reach this broker while it takes their sends, and whether it agrees to leave.
+"""Handles reports of producers that cannot reach this broker while it takes their sends: whether it agrees to leave.
 
-A master that is well, and that its producer cannot reach, is of no use. It leaves when another group is well, and not again
-within `BOUND_SESSIONS`: a producer that reaches nobody must not send the queue round and round.
+A healthy master that its producer cannot reach is of no use. It leaves when another group is healthy, and not again
+within `BOUND_SESSIONS`, so that a producer that reaches no broker does not send the queue round and round.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from twisted_mq.ordering.paths import unreached_path
 from twisted_mq.ordering.rules import Fault, Unreached
 
 BOUND_SESSIONS = 10
-"""For so many times of a session a group that left for a report does not leave for another one."""
+"""The time, in session timeouts, in which a group that left for a report does not leave for another one."""
 
 
 class UnreachedReports:
@@ -49,13 +49,13 @@ class UnreachedReports:
             self._reports.pop(unit, None)
 
     def stop(self) -> None:
-        """Follow nothing."""
+        """Stop following all reports."""
         for end in self._followed.values():
             end()
         self._followed.clear()
 
     def event(self, unit: BrokerUnit, fault: Fault) -> Unreached | None:
-        """The event to apply, where this broker agrees to a report."""
+        """Return the event to apply if this broker agrees to a report."""
         report = self._reports.get(unit)
         if report is None or (report.group, report.epoch) != (self._group, unit.epoch):
             return None
@@ -66,7 +66,7 @@ class UnreachedReports:
         return Unreached(self._group, report.epoch) if well else None
 
     def left(self, unit: BrokerUnit) -> None:
-        """The group left for a report."""
+        """Record that the group left for a report."""
         self._left_at[unit] = self._seconds()
 
     def _changed(self, unit: BrokerUnit, path: str) -> None:
@@ -77,7 +77,7 @@ class UnreachedReports:
             node = await self._coordinator.read(path)
             report = None if node is None else decode_unreached(path, node.data)
         except CoordinationError:
-            return  # CONNECTED has it read again
+            return  # CONNECTED makes it read again
         except DocumentFault as fault:
             self.log.warn("report passed over: {fault}", fault=fault)
             return

@@ -1,1 +1,1 @@
-"""Messages that wait: delay levels (Apache: ScheduleMessageService) and delivery at any time (TimerMessageStore)."""
+"""Delivers messages that wait: delay levels (Apache: ScheduleMessageService) and delivery at any time (TimerMessageStore)."""

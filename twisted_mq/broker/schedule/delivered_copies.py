@@ -1,8 +1,8 @@
-"""What was delivered before the broker stopped, found in the log itself.
+"""Finds in the log what was delivered before the broker stopped.
 
-A delayed message is delivered by putting a copy into its real queue, and how far that went is written down later. After
-a kill the copies in the log are the truth: a waiting message whose copy is there is not delivered again, one whose copy
-was lost with the log's end is. So nothing is lost or delivered twice, whatever the tables on disk say.
+A delayed message is delivered by putting a copy into its real queue; the progress is written down later. After a kill,
+the copies in the log are the truth: a waiting message whose copy is there is not delivered again, but one whose copy was
+lost with the log's end is. So nothing is lost or delivered twice, whatever the tables on disk say.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Delivered = Callable[[InnerMessage, PutResult], None]
 """Called with a copy that was put into its real queue."""
 
 REFUSED_FOR_GOOD = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
-"""A copy that the store will not take later either: its message is passed over."""
+"""A copy that the store will never accept: its message is skipped."""
 
 _SLACK_MS = 1000
-"""Copies are looked for from a little before the due time: store times of one moment may differ."""
+"""Copies are searched from a little before the due time: store times of one moment may differ."""
 MOST_BEFORE = 10_000
-"""Entries read because a clock may have been set back: about 50 ms at a start after a kill."""
+"""The most entries that are read because a clock may have been set back: about 50 ms at a start after a kill."""
 _READ_BYTES = 1 << 20
 _READ_COUNT = 1000
 _SAME_IN_COPIES = (
@@ -45,18 +45,18 @@ _SAME_IN_COPIES = (
 
 
 def identity(message: StoredMessage, rolls: str | None) -> int:
-    """Equal for a waiting message and its copy; `rolls` is the copy's TIMER_ROLL_TIMES."""
+    """Return a value that is equal for a waiting message and its copy; `rolls` is the copy's TIMER_ROLL_TIMES."""
     head, properties = message.head, message.properties
     names = [properties.get(name) for name in _SAME_IN_COPIES]
     return hash((*names, rolls, head.reconsume_times, head.body_crc, head.born_timestamp))
 
 
 class DeliveredCopies:
-    """The copies in the log as it was when this was made. Queues are read when they are first asked about.
+    """The copies that were in the log when this was created. Queues are read when they are first asked about.
 
-    They lie behind their messages, and at or behind `log_offset` where that is given. Without it a queue is read from the
-    message on, or from the message's time on where that spares more than MOST_BEFORE entries; times are right as long as no
-    clock was set back.
+    Copies are after their messages in the log, and at or after `log_offset` if that is given. Without it, a queue is read
+    from the message on, or from the message's time on if that saves more than MOST_BEFORE entries; times are right as
+    long as no clock was set back.
     """
 
     def __init__(self, store: IMessageStore, log_offset: int | None = None) -> None:
@@ -67,7 +67,7 @@ class DeliveredCopies:
         self._copies: dict[tuple[str, int], Counter[int]] = {}
 
     def take(self, message: StoredMessage, topic: str, queue_id: int, since_ms: int, rolls: str | None = None) -> bool:
-        """Whether that queue holds a copy of the message, stored from `since_ms` on; each copy counts for one message."""
+        """Return True if that queue holds a copy of the message, stored from `since_ms` on; each copy counts for one message."""
         key = topic, queue_id
         self._read(key, self._first(key, message.head.physical_offset, since_ms - _SLACK_MS))
         copies, wanted = self._copies[key], identity(message, rolls)
@@ -101,6 +101,6 @@ class DeliveredCopies:
         try:
             message = StoredMessage.read(record)
         except RecordError:
-            return  # readers pass over damage too; what is damaged was not delivered
+            return  # readers skip damage too; what is damaged was not delivered
         if message.head.physical_offset < self.end_of_log and PROPERTY_REAL_TOPIC in message.properties:
             copies[identity(message, message.properties.get(PROPERTY_TIMER_ROLL_TIMES))] += 1

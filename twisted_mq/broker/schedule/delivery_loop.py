@@ -1,4 +1,4 @@
-"""Runs the delivery of waiting messages on the broker's clock, ten times a second or, under load, turn after turn."""
+"""Runs the delivery of waiting messages on the broker's clock: ten times a second or, under load, turn after turn."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from twisted.internet import interfaces
 from twisted_mq.logs import Logger
 
 IDLE_SECONDS = 0.1
-"""Between two looks at the clock (Apache: DELAY_FOR_A_WHILE, 100 ms)."""
+"""The pause between two checks of the clock (Apache: DELAY_FOR_A_WHILE, 100 ms)."""
 
 
 class DeliveryLoop:
-    """Calls each turn until none has more at once, `after` behind each round; `stop` ends it.
+    """Calls each turn until none has more at once, and `after` after each round; `stop` ends it.
 
-    A failure is said once, and again only after a call that went well.
+    A failure is logged once, and again only after a call that succeeded.
     """
 
     log = Logger()
@@ -30,11 +30,11 @@ class DeliveryLoop:
         self._failing: set[Callable[[], object]] = set()
 
     def start(self) -> None:
-        """Begin with the next turn of the reactor."""
+        """Start with the next turn of the reactor."""
         self._call = self._clock.callLater(0, self._round)
 
     def stop(self) -> None:
-        """No more rounds. A second call does nothing."""
+        """Run no more rounds. A second call does nothing."""
         call, self._call = self._call, None
         if call is not None and call.active():
             call.cancel()

@@ -1,9 +1,9 @@
-"""Where a message waits that is not to be delivered at once (Apache: HookUtils.handleScheduleMessage).
+"""Sends a message that is not to be delivered at once to where it waits (Apache: HookUtils.handleScheduleMessage).
 
     DELAY n                                          SCHEDULE_TOPIC_XXXX, queue n - 1
     TIMER_DELAY_SEC, TIMER_DELAY_MS, TIMER_DELIVER_MS   rmq_sys_wheel_timer, queue 0, with the second in TIMER_OUT_MS
 
-Where it came from is kept in REAL_TOPIC and REAL_QID. DELAY wins over the other three.
+REAL_TOPIC and REAL_QID keep its real topic and queue. DELAY wins over the other three.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.storage.interfaces import InnerMessage
 
 TIMER_PROPERTIES = (PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS, PROPERTY_TIMER_DELIVER_MS)
-"""In the order in which they are looked at."""
+"""In the order in which they are checked."""
 POSTPONING = frozenset({PROPERTY_DELAY_TIME_LEVEL, *TIMER_PROPERTIES})
 """A message without one of these is delivered at once."""
 NO_CHANGES: Mapping[str, str | None] = MappingProxyType({})
@@ -41,7 +41,7 @@ _WHOLE = (MessageSysFlag.TRANSACTION_NOT_TYPE, MessageSysFlag.TRANSACTION_COMMIT
 
 
 class PostponeRefused(BrokerError):
-    """A time that cannot be served; `status` is Apache's PutMessageStatus."""
+    """Raised for a time that cannot be served; `status` is Apache's PutMessageStatus."""
 
     def __init__(self, status: str, response_code: int, remark: str) -> None:
         super().__init__(response_code, remark)
@@ -49,10 +49,10 @@ class PostponeRefused(BrokerError):
 
 
 class Postponement:
-    """Sends messages that ask for it to where they wait.
+    """Sends messages that ask for a delay to where they wait.
 
-    `crowd(ms)` says how many messages wait for a second; `options` are the broker's, read at each message.
-    `now_ms` is what timers follow, `steps_ms` by how much the time of day was set since it began: a clock that is set
+    `crowd(ms)` returns how many messages wait for a second; `options` are the broker's, read at each message. Timers
+    follow `now_ms`; `steps_ms` returns how far the time of day was set since the start, so that a clock that is set
     changes no delay.
     """
 
@@ -72,7 +72,7 @@ class Postponement:
         self._steps_ms = steps_ms
 
     def apply(self, message: InnerMessage) -> InnerMessage:
-        """The same message, its topic, queue and properties changed if it has to wait. Raises BrokerError."""
+        """Return the message; if it has to wait, its topic, queue and properties are changed. Raises BrokerError."""
         if transaction_value(message.sys_flag) not in _WHOLE:
             return message
         properties = message.property_map
@@ -114,7 +114,7 @@ class Postponement:
             raise self._illegal()
 
     def _deliver_ms(self, properties: Mapping[str, str], now: int) -> int | None:
-        """Return when timers are to deliver it; None where the time is no number."""
+        """Return when timers are to deliver it; None if the time is not a number."""
         name = next(name for name in TIMER_PROPERTIES if name in properties)
         value = parse_int(properties[name], 64)
         if value is None:
@@ -132,7 +132,7 @@ class Postponement:
         return PostponeRefused("WHEEL_TIMER_MSG_ILLEGAL", ResponseCode.MESSAGE_ILLEGAL, remark)
 
     def _check_crowd(self, deliver_ms: int) -> None:
-        """Refuse what is too much for one second: always from twice the limit on, more and more often from once on."""
+        """Refuse messages that are too many for one second: always from twice the limit on, and at random from the limit on."""
         limit = self._options.timer_congest_num_each_slot
         crowd = self._crowd(deliver_ms)
         if crowd <= limit:
@@ -147,12 +147,12 @@ class Postponement:
 
 
 def last_tick_before(deliver_ms: int, precision_ms: int) -> int:
-    """The wheel's tick that ends at or behind a time: for 12:00:05.000 and 12:00:04.001 it is 12:00:04."""
+    """Return the wheel's tick that ends at or after a time: for 12:00:05.000 and 12:00:04.001 it is 12:00:04."""
     return (deliver_ms - 1) // precision_ms * precision_ms
 
 
 def send_to(message: InnerMessage, topic: str, queue_id: int, changes: Mapping[str, str | None] = NO_CHANGES) -> None:
-    """Another topic and queue for a message; the real ones become properties, beside the other changes."""
+    """Send a message to another topic and queue; the real ones become properties, together with the other changes."""
     real = {PROPERTY_REAL_TOPIC: message.topic, PROPERTY_REAL_QUEUE_ID: str(message.queue_id)}
     set_properties(message, {**changes, **real})
     message.topic, message.queue_id = topic, queue_id

@@ -18,13 +18,15 @@ from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, P
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
 MESSAGES_A_TURN = 32
-"""Of one level; a level with more goes on at its next turn, so that the others and the clients get theirs."""
+"""Messages of one level in a turn; a level with more goes on in its next turn, so that the others and the clients get theirs."""
 _READ_BYTES = 1 << 20
 _QUIET = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
 class ScheduleMessageService:
-    """`table` keeps the offsets on disk (twisted_mq.storage.tables.delay_offset_table); `turn` is called again and again."""
+    """Delivers the delay levels. `table` keeps the offsets on disk (twisted_mq.storage.tables.delay_offset_table); `turn`
+    is called repeatedly.
+    """
 
     log = Logger()
 
@@ -38,7 +40,7 @@ class ScheduleMessageService:
         *,
         delivered: Delivered = lambda message, result: None,
     ) -> None:
-        """`delivered` is told of each copy that was stored."""
+        """Create the service. `delivered` is called with each copy that was stored."""
         self._store = store
         self._table = table
         self._delays = parse_delay_levels(levels)
@@ -55,14 +57,14 @@ class ScheduleMessageService:
 
     @property
     def levels(self) -> list[int]:
-        """The configured levels, and those that earlier configurations left messages in."""
+        """Return the configured levels, and those in which earlier configurations left messages."""
         queues = self._store.queue_ids(SCHEDULE_TOPIC)
         return sorted({*self._delays, *(queue_id + 1 for queue_id in queues)})
 
     # at start
 
     def start(self) -> None:
-        """Bring the offsets into the queues' range, and past what the log shows as delivered already. Raises OSError."""
+        """Bring the offsets into the queues' range, and past the messages that the log shows as delivered. Raises OSError."""
         self._bound()
         copies = DeliveredCopies(self._store, self._table.log_offset)
         for level in self.levels:
@@ -83,7 +85,7 @@ class ScheduleMessageService:
                 )
 
     def _bound(self) -> None:
-        """Lower the offsets behind the end of their queue, on disk too: other messages will have what was lost behind it."""
+        """Lower the offsets past the end of their queue, on disk too: other messages will get the lost offsets."""
         ends = {level: self._store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1) for level in self.offsets}
         lowered = {level: ends[level] for level, offset in self.offsets.items() if offset > ends[level]}
         for level, end in lowered.items():
@@ -95,7 +97,7 @@ class ScheduleMessageService:
             table.save_with_backup()
 
     def _pass_delivered(self, level: int, copies: DeliveredCopies) -> bool:
-        """Move past the level's next messages as far as they were delivered; True where more may follow."""
+        """Move past the level's next messages that were delivered; True if more may follow."""
         offset = self.offsets.get(level, 0)
         result = self._read(level, offset)
         for record in result.records:
@@ -119,7 +121,7 @@ class ScheduleMessageService:
     # delivery
 
     def turn(self) -> bool:
-        """Deliver what is due; True where more is due at once. A level that fails does not hold the others back."""
+        """Deliver what is due; True if more is due at once. A level that fails does not delay the others."""
         now = self._now_ms()
         if now < self._looked_ms:
             self._due.clear()
@@ -165,7 +167,7 @@ class ScheduleMessageService:
         return self._store.get_message(SCHEDULE_TOPIC, level - 1, offset, MESSAGES_A_TURN, _READ_BYTES, None)
 
     def _pass_by(self, level: int, offset: int, result: GetResult) -> bool:
-        """Nothing to read at the offset: move to where there may be."""
+        """Move past an offset without a message, to where there may be one."""
         if result.next_begin_offset == offset:
             return False
         if result.status not in _QUIET or offset > result.max_offset:
@@ -189,11 +191,13 @@ class ScheduleMessageService:
         return delivery_time(level, store_timestamp, self._delays)
 
     def _waits(self, level: int, due_ms: int, now: int) -> bool:
-        """What is further away than the level's delay was stored by a clock that was ahead: it does not wait."""
+        """Return True if a message waits. One further away than the level's delay was stored while a clock was ahead: it
+        does not wait.
+        """
         return now < due_ms <= now + self._delay(level)
 
     def _put(self, level: int, message: StoredMessage) -> bool:
-        """Put the copy into the real queue; False where the store does not take it now."""
+        """Put the copy into the real queue; False if the store does not accept it now."""
         head, place = message.head, message.real_place
         if place is None:
             self.log.error(
@@ -240,14 +244,14 @@ class ScheduleMessageService:
             self.data_version = self.data_version.next_version(self._now_ms())
 
     def running_stats(self) -> dict[str, str]:
-        """For the broker's runtime info: `scheduleMessageOffset_1` is "20,25", delivered up to and stored up to."""
+        """Return rows for the broker's runtime info: `scheduleMessageOffset_1` is "20,25", delivered up to and stored up to."""
         return {
             f"scheduleMessageOffset_{level}": f"{offset},{self._store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1)}"
             for level, offset in sorted(self.offsets.items())
         }
 
     def snapshot(self) -> Callable[[], None]:
-        """Writes the offsets as they are now; to be called once the log is on disk up to its present end.
+        """Return a function that writes the offsets as they are now; call it once the log is on disk up to its present end.
 
         An offset on disk says that copies need not be made, so it must not get there before them.
         """

@@ -1,5 +1,5 @@
-"""Puts what waited for its time where it is for: the messages of one tick of the timer, in order (Apache:
-TimerDequeueGetMessageService, TimerDequeuePutMessageService).
+"""Delivers messages whose time has come: those of one tick of the timer, in order (Apache: TimerDequeueGetMessageService,
+TimerDequeuePutMessageService).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Tick:
 
 
 class TimerDelivery:
-    """Copies messages out of the timer's topic; `copies` are those that were there before this start.
+    """Copies messages out of the timer's topic; `copies` are those that existed before this start.
 
-    `last_roll` is the queue offset of the last message that was put into the timer's topic anew, -1 before the first.
+    `last_roll` is the queue offset of the last message that was put into the timer's topic again, -1 before the first.
     """
 
     log = Logger()
@@ -56,7 +56,9 @@ class TimerDelivery:
         delivered: Delivered = lambda message, result: None,
         taken: Callable[[str], None] = lambda topic: None,
     ) -> None:
-        """`delivered` is told of each copy that was stored, `taken` the topic of each message that left the timer."""
+        """Create the delivery. `delivered` is called with each stored copy, `taken` with the topic of each message that
+        left the timer.
+        """
         self._store = store
         self._files = files
         self._now_ms = now_ms
@@ -68,12 +70,14 @@ class TimerDelivery:
         self.last_roll = -1
 
     def tick(self, time_ms: int) -> Tick | None:
-        """What waits for a tick; None for an empty one."""
+        """Return the messages that wait for a tick; None for an empty one."""
         positions, recalls = self._files.positions(time_ms)
         return Tick(positions, self._recalled(recalls)) if positions else None
 
     def _recalled(self, recalls: list[int]) -> set[str]:
-        """The keys, topic+uniqueKey, that the recalls of a tick name: each of its own topic, clients can write any."""
+        """Return the keys, topic+uniqueKey, that the recalls of a tick name: only of their own topics, because clients
+        can write any.
+        """
         units = (self._files.log.unit(position) for position in recalls)
         messages = (self._message(unit) for unit in units if unit is not None)
         named = (
@@ -84,7 +88,7 @@ class TimerDelivery:
         return {key for topic, key in named if key.startswith(f"{topic}+")}
 
     def deliver_some(self, tick: Tick, count: int) -> bool:
-        """Deliver at most `count` messages of a tick; False where the store does not take the next one now."""
+        """Deliver at most `count` messages of a tick; False if the store does not accept the next one now."""
         end = min(len(tick.positions), tick.next + count)
         while tick.next < end:
             unit = self._files.log.unit(tick.positions[tick.next])
@@ -108,7 +112,7 @@ class TimerDelivery:
         return True
 
     def _is_early(self, message: StoredMessage) -> bool:
-        """Whether the message's own time is still ahead, whatever the timer's files say."""
+        """Return True if the message's own time is still ahead, whatever the timer's files say."""
         due_ms = message.number(PROPERTY_TIMER_OUT_MS)
         early = due_ms is not None and due_ms > self._now_ms()
         if early:
@@ -129,13 +133,13 @@ class TimerDelivery:
         return message
 
     def deliver(self, message: StoredMessage, enqueue_ms: str, tick_ms: int) -> bool:
-        """Put the copy into the real queue; False where the store does not take it now."""
+        """Put the copy into the real queue; False if the store does not accept it now."""
         place = message.real_place
         assert place is not None
         return self._copy(message, place, message.properties.get(PROPERTY_TIMER_ROLL_TIMES), enqueue_ms, tick_ms)
 
     def _roll(self, message: StoredMessage, enqueue_ms: str, tick_ms: int) -> bool:
-        """Put it into the timer's topic anew: its time is still ahead."""
+        """Put a message into the timer's topic again, because its time is still ahead."""
         return self._copy(message, (TIMER_TOPIC, 0), next_roll(message), enqueue_ms, tick_ms)
 
     def _copy(
@@ -165,7 +169,7 @@ class TimerDelivery:
         return True
 
     def _put(self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str) -> PutResult:
-        """With the timer's own properties; without them where there is no room left."""
+        """Put a message with the timer's own properties; without them if there is no room left."""
         own = {PROPERTY_TIMER_ENQUEUE_MS: enqueue_ms, PROPERTY_TIMER_DEQUEUE_MS: str(self._now_ms())}
         if rolls is not None:
             own[PROPERTY_TIMER_ROLL_TIMES] = rolls
@@ -182,12 +186,12 @@ class TimerDelivery:
         return result
 
     def _was_delivered(self, message: StoredMessage, place: tuple[str, int], tick_ms: int, rolls: str | None) -> bool:
-        """Whether the log holds the copy: only of what was due before this start."""
+        """Return True if the log holds the copy. It can only do so for messages that were due before this start."""
         if message.head.physical_offset >= self.copies.end_of_log or tick_ms > self._started_ms:
             return False
         return self.copies.take(message, *place, tick_ms, rolls)
 
 
 def next_roll(message: StoredMessage) -> str:
-    """TIMER_ROLL_TIMES of a message that is put anew."""
+    """Return TIMER_ROLL_TIMES for a message that is put into the topic again."""
     return str((message.number(PROPERTY_TIMER_ROLL_TIMES) or 0) + 1)

@@ -1,10 +1,10 @@
 """Delivers messages at any time, to the tick of a second (Apache: TimerMessageStore).
 
-Messages wait in queue 0 of rmq_sys_wheel_timer. From there each is noted in the timer's files for its tick, TIMER_OUT_MS,
-or, where that is further away than the roll window, for a tick on the way, at which it is put into the topic anew. A
-tick is looked at once it is over. A recall is a message of the same tick that names another one, which is then dropped.
+Messages wait in queue 0 of rmq_sys_wheel_timer. The timer's files record each for its tick, TIMER_OUT_MS. If that is
+further away than the roll window, they record it for a tick on the way, at which it is put into the topic again. A tick
+is delivered once it is over. A recall is a message of the same tick that names another one, which is then dropped.
 
-Only the messages of the tick at hand are in memory, with 8 bytes each; the others wait on disk.
+Only the messages of the current tick are in memory, with 8 bytes each; the others wait on disk.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ MESSAGES_A_TURN = 64
 TICKS_A_TURN = 20_000
 """Empty ticks that are passed in one turn: after a stop of a day there are 86,400."""
 SPARE_TICKS = 60
-"""Of the wheel, never used (Apache: TIMER_BLANK_SLOTS)."""
+"""Slots of the wheel that are never used (Apache: TIMER_BLANK_SLOTS)."""
 _READ_BYTES = 1 << 20
 _topic_hash = functools.lru_cache(maxsize=4096)(java_hash)
 
 
 MOST_AHEAD_MS = 86_400_000
-"""How far behind the checkpoint a clock may be that was set back; a checkpoint further ahead is damaged, or its master's is."""
+"""The most that a clock may have been set back behind the checkpoint; a checkpoint further ahead is damaged, here or at
+the master.
+"""
 
 
 class TimerService:
-    """`files` are open from `start` to `close`; `turn` is called again and again.
+    """Delivers the timer's messages. `files` are open from `start` to `close`; `turn` is called repeatedly.
 
-    `read_ms` is the first tick that is not delivered whole, `queue_offset` the first message that is not noted;
-    `changes` counts what may be worth writing down, `counts` what was noted and taken since the start.
+    `read_ms` is the first tick that is not delivered whole, `queue_offset` the first message that is not recorded;
+    `changes` counts changes that are worth saving, `counts` what was recorded and taken since the start.
     """
 
     log = Logger()
@@ -80,7 +82,7 @@ class TimerService:
     # at start
 
     def start(self, *, clean: bool) -> None:
-        """Go on where the log and the files say that it ended. Raises OSError."""
+        """Continue where the log and the files say that it ended. Raises OSError."""
         store, files = self._store, self.files
         self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered, self.counts.take)
         low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
@@ -103,13 +105,13 @@ class TimerService:
             )  # fmt: skip
 
     def _first_tick(self) -> int:
-        """Where to begin without a checkpoint: now, or when the first message that may still wait was stored."""
+        """Return the first tick without a checkpoint: now, or when the first message that may still wait was stored."""
         stored = self._store.earliest_message_time(TIMER_TOPIC, 0)
         now = self._now_ms()
         return min(now, stored) if stored >= 0 else now
 
     def _next_queue_offset(self) -> int:
-        """Behind the message of the log's last unit; the checkpoint may be further, never wrongly so."""
+        """Return the offset after the message of the log's last unit; the checkpoint may be further, never wrongly so."""
         at = self.files.last_physical_offset()
         record = None if at is None else self._store.look_message(at)
         try:
@@ -124,10 +126,10 @@ class TimerService:
     # turns
 
     def turn(self) -> bool:
-        """Note new messages, deliver what is due; True where more is to do at once.
+        """Record new messages and deliver what is due; True if more is to do at once.
 
-        A tick is delivered when all messages for it are noted: a message is stored before its tick is over, so those
-        that come later are for later ticks.
+        A tick is delivered when all messages for it are recorded. A message is stored before its tick is over, so later
+        messages are for later ticks.
         """
         now = self._floor(self._now_ms())
         must_be_read = now + (self._window + SPARE_TICKS) * self._precision_ms - self.files.wheel.span_ms
@@ -140,7 +142,7 @@ class TimerService:
         return more
 
     def _enqueue(self) -> bool:
-        """Note the next messages of the timer's topic; True where there may be more."""
+        """Record the next messages of the timer's topic; True if there may be more."""
         offset = self.queue_offset
         result = self._store.get_message(TIMER_TOPIC, 0, offset, MESSAGES_A_TURN, _READ_BYTES, None)
         self._caught_up = result.status is not GetStatus.FOUND
@@ -154,7 +156,7 @@ class TimerService:
         return result.status is GetStatus.FOUND
 
     def _take(self, record: memoryview | bytes) -> bool:
-        """Note one message; False where that cannot be done now."""
+        """Record one message; False if that cannot be done now."""
         try:
             message = StoredMessage.read(record)
         except RecordError as error:
@@ -204,7 +206,7 @@ class TimerService:
         return True
 
     def _tick_of(self, due_ms: int, now: int) -> tuple[int, int]:
-        """The tick to wait for, and its magic (Apache: TimerMessageStore.doEnqueue)."""
+        """Return the tick to wait for, and its magic (Apache: TimerMessageStore.doEnqueue)."""
         window_ms = self._window * self._precision_ms
         ahead_ms = due_ms - now
         if ahead_ms < window_ms:
@@ -214,7 +216,7 @@ class TimerService:
         return now + window_ms, MAGIC_DEFAULT | MAGIC_ROLL
 
     def _has_rolled(self, message: StoredMessage, due_ms: int) -> bool:
-        """Whether a later message of the topic stands for this one: where messages are noted again after a kill."""
+        """Return True if a later message of the topic replaces this one, when messages are recorded again after a kill."""
         head = message.head
         copies = self._delivery.copies
         if head.physical_offset >= copies.end_of_log:
@@ -226,7 +228,7 @@ class TimerService:
     # delivery
 
     def _dequeue(self, end: int) -> bool:
-        """Deliver the ticks before `end`; True where more is to do at once."""
+        """Deliver the ticks before `end`; True if more is to do at once."""
         left = MESSAGES_A_TURN
         for _ in range(TICKS_A_TURN):
             if self.read_ms >= end or self.queue_offset <= self._delivery.last_roll:
@@ -248,7 +250,7 @@ class TimerService:
         return True
 
     def has_caught_up(self) -> bool:
-        """Whether everything that was due, or stored, a tick ago is delivered or noted."""
+        """Return True if everything that was due, or stored, a tick ago is delivered or recorded."""
         before = self._now_ms() - 2 * self._precision_ms
         next_stored = self._store.store_timestamp(TIMER_TOPIC, 0, self.queue_offset)
         return self.read_ms > before and not 0 <= next_stored <= before
@@ -256,7 +258,7 @@ class TimerService:
     # on disk
 
     def progress(self) -> TimerProgress:
-        """This moment, to be written once the commit log is on disk up to its present end."""
+        """Return the progress, to be written once the commit log is on disk up to its present end."""
         return self.files.progress(self.read_ms, self.queue_offset, self._now_ms())
 
     def clean(self) -> None:

@@ -1,6 +1,6 @@
-"""The broker's waiting messages as a whole: started, run and stopped with it, their progress kept on disk.
+"""Runs the broker's waiting messages as a whole: started and stopped with it, their progress kept on disk.
 
-What is on disk says what need not be delivered again, so it is written once the commit log, with the copies in it, is
+The progress on disk says which messages need no delivery, so it is written once the commit log, with the copies in it, is
 on disk up to that moment. A slave delivers nothing; its master does.
 """
 
@@ -26,7 +26,7 @@ from twisted_mq.storage.timer.timer_files import TimerFiles
 
 
 class WaitingParts(Protocol):
-    """The broker whose messages wait."""
+    """The parts of the broker whose messages wait."""
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
@@ -41,10 +41,11 @@ class WaitingParts(Protocol):
 
 
 class WaitingMessages:
-    """Made when the store is open and before the first client comes; `save` once the store is closed.
+    """The waiting messages. Create it when the store is open, before the first client comes; call `save` once the store
+    is closed.
 
-    `clean` says that the last broker stopped the store properly; `in_thread` runs what waits for the disk.
-    `times` says whether the timer runs: not on a slave.
+    `clean` is True if the last broker stopped the store properly; `in_thread` runs work that waits for the disk.
+    `times` is True if the timer runs: not on a slave.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class WaitingMessages:
         self._loop = DeliveryLoop(broker.clock, self._turns, broker.dispatch)
 
     def crowd(self, deliver_ms: int) -> int:
-        """How many messages wait for a second."""
+        """Return how many messages wait for a second."""
         return self.timer.files.count(deliver_ms) if self.times else 0
 
     def start(self) -> None:
@@ -93,7 +94,7 @@ class WaitingMessages:
         self._loop.stop()
 
     def save(self) -> None:
-        """Write the progress and close the files; the log is on disk up to its end. Raises OSError, when all was tried."""
+        """Write the progress and close the files; the log is on disk up to its end. Tries all, then raises OSError."""
         with contextlib.ExitStack() as each:
             each.callback(self.close)
             if self.times and self.timer.changes:
@@ -102,11 +103,11 @@ class WaitingMessages:
                 each.callback(self.schedule.snapshot())
 
     def close(self) -> None:
-        """Close the files without the progress: where the log may lack the copies. Raises OSError."""
+        """Close the files without writing the progress, because the log may lack the copies. Raises OSError."""
         self.timer.files.close()
 
     def save_delay_offsets(self) -> defer.Deferred[None]:
-        """Write how far the levels were delivered."""
+        """Write the progress of the delay levels."""
         moves = self.schedule.moves
         if not self._delivers or moves == self._saved_moves:
             return defer.succeed(None)
@@ -120,7 +121,7 @@ class WaitingMessages:
         return self._flushed().addCallback(saved)
 
     def save_timer(self) -> defer.Deferred[None]:
-        """Write how far the timer came, and what it noted."""
+        """Write the progress of the timer, and what it recorded."""
         changes = self.timer.changes
         if not self.times or changes == self._saved_changes:
             return defer.succeed(None)
@@ -134,7 +135,7 @@ class WaitingMessages:
         return defer.Deferred.fromCoroutine(save())
 
     def clean(self) -> None:
-        """Delete files of the timer's log in which nothing waits any more."""
+        """Delete files of the timer's log in which no message waits any more."""
         if self.times:
             self.timer.clean()
 
@@ -143,5 +144,5 @@ class WaitingMessages:
 
 
 def timer_files(options: BrokerOptions) -> TimerFiles:
-    """The timer's files in the broker's store."""
+    """Return the timer's files in the broker's store."""
     return TimerFiles(options.store_path_root_dir, options.timer_precision_ms, options.mapped_file_size_timer_log)

@@ -1,1 +1,1 @@
-"""What the broker counts."""
+"""Counts what the broker does."""

@@ -1,7 +1,7 @@
-"""What the broker has done: totals that the hot paths count up, rates of the totals, and counters by topic and group.
+"""Counts what the broker has done: totals that the hot paths increment, rates of the totals, and counters by topic and group.
 
 Apache: StoreStatsService, BrokerStats, BrokerStatsManager. Rates of totals are messages (or calls) a second over the
-last 10 s, 1 min and 10 min, as far back as the broker runs, from a snapshot each second; counters by topic and group
+last 10 s, 1 min and 10 min, as far back as the broker runs, from a snapshot each second. Counters by topic and group
 are sampled each 10 s, see `counters`.
 """
 
@@ -26,14 +26,14 @@ from twisted_mq.turns import Work
 WINDOWS_SECONDS = (10, 60, 600)
 SNAPSHOT_SECONDS = 1.0
 SAMPLE_SECONDS = 10.0
-"""How often `sample` is called."""
+"""The interval at which `sample` is called."""
 
 MESSAGES, BYTES, ELAPSED_MS = 0, 1, 2
 
 
 @attrs.define
 class Day:
-    """Totals of messages without those of system topics, at this morning and the one before (Apache: BrokerStats)."""
+    """Totals of messages without those of system topics, at the last two mornings (Apache: BrokerStats)."""
 
     date: datetime.date
     put_this_morning: int = 0
@@ -46,16 +46,20 @@ class Day:
 class BrokerStatistics:
     """Totals since start; `started_seconds` and snapshots are in seconds of the broker's clock.
 
-    `puts` has the queues of each topic, `gets` those that a group reads, by "topic@group", as `sent_back`, `acks`,
-    `checkpoints` and `conflicts` (of subscriptions) have one counter for each "topic@group"; `dead_letters` has them
-    for Apache's own key, see `count_dead_letter`; `activity` for what happens to channels: CONNECT, CLOSE, IDLE,
-    EXCEPTION; `registrations` for CONSUMER and PRODUCER. `revive_reads` counts what was read of the revive log by group,
-    topic, queue of that log and kind (CK, ACK), `revived` what came back by group, topic and status of the put.
-    `sends_together` counts the sends that were processed many at a time, `sends_left` by reason how often that ended before
-    one. `rolled_back` counts transactions by topic, `committed` has how old they were, in seconds, when they were committed.
-    `creations` has how long requests took that make topics and groups.
-    `request_times` are there where figures are shown: see `measure`. Each send adds to `put_messages` itself.
-    `zone` is where mornings begin, None for the machine's zone.
+    Counters by key:
+
+    - `puts` has the queues of each topic, `gets` the queues that a group reads, by "topic@group".
+    - `sent_back`, `acks`, `checkpoints` and `conflicts` (of subscriptions) have one counter for each "topic@group".
+    - `dead_letters` has one for Apache's own key, see `count_dead_letter`.
+    - `activity` counts the events of channels: CONNECT, CLOSE, IDLE, EXCEPTION; `registrations` those of CONSUMER and PRODUCER.
+    - `revive_reads` counts reads of the revive log by group, topic, queue of that log and kind (CK, ACK).
+    - `revived` counts the messages that came back, by group, topic and status of the put.
+    - `sends_together` counts the sends that were processed many at a time, `sends_left` by reason how often one ended that.
+    - `rolled_back` counts transactions by topic, `committed` has their age in seconds when they were committed.
+    - `creations` has how long requests took that create topics and groups.
+
+    `request_times` is set if metrics are shown: see `measure`. Each send adds to `put_messages` itself.
+    `zone` is the time zone of the mornings, None for the machine's zone.
     """
 
     started_seconds: float
@@ -97,24 +101,24 @@ class BrokerStatistics:
 
     @property
     def put_bytes(self) -> int:
-        """Bytes of the records of all messages that were stored."""
+        """Return the bytes of the records of all stored messages."""
         return sum(counter.bytes for counter in self.puts.values())
 
     def measure(self, seconds: Callable[[], float]) -> None:
-        """Note times and sizes too, from now on; before the processors are made."""
+        """Also record times and sizes from now on; call it before the processors are created."""
         self.request_times = RequestTimes(seconds)
 
     # counting, outside of the hottest path
 
     def count_put(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
-        """A request or the broker itself stored messages."""
+        """Count messages that a request or the broker itself stored."""
         puts = self.puts[topic]
         puts[queue_id].add(messages, size_bytes)
         puts.set_apart(size_bytes)
         self.put_messages += messages
 
     def count_send(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
-        """A client's send stored messages. Most sends count themselves: see SendMessageProcessor."""
+        """Count messages that a client's send stored. Most sends count themselves: see SendMessageProcessor."""
         puts = self.puts[topic]
         puts[queue_id].add(messages, size_bytes)
         puts.record(size_bytes, messages)
@@ -123,18 +127,18 @@ class BrokerStatistics:
     def count_get(
         self, topic: str, group: str, messages: int, size_bytes: int, *, queue_id: int, elapsed_ms: int = 0
     ) -> None:
-        """A consumer was handed messages, which took `elapsed_ms` to read."""
+        """Count messages that a consumer received, which took `elapsed_ms` to read."""
         self.get_found += 1
         self.get_messages += messages
         self.gets[f"{topic}@{group}"][queue_id].add(messages, size_bytes, elapsed_ms)
 
     def count_dead_letter(self, owner: str | None, topic: str | None, group: str) -> None:
-        """A group gave up on a message of a topic; `owner` is what the request's field of that name says."""
+        """Count a message of a topic that a group gave up; `owner` is the value of the request's field of that name."""
         key = "@".join((str(owner or "null"), str(topic or "null"), group, "SEND_BACK_TO_DLQ"))
         self.dead_letters[key].add(1, 0)
 
     def forget_topic(self, topic: str) -> None:
-        """A topic was deleted."""
+        """Forget a deleted topic."""
         self.puts.forget(topic)
         self.rolled_back.pop(topic, None)
         self.committed.pop(topic, None)
@@ -142,31 +146,31 @@ class BrokerStatistics:
             counters.forget_prefix(f"{topic}@")
 
     def forget_group(self, group: str) -> None:
-        """A group was deleted."""
+        """Forget a deleted group."""
         for counters in self._by_group():
             counters.forget_suffix(f"@{group}")
 
     # rates of totals
 
     def take_snapshot(self, now_seconds: float) -> None:
-        """Remember the totals of this moment; called each second."""
+        """Record the current totals; called each second."""
         self._snapshots.append((now_seconds, {name: getattr(self, name) for name in _COUNTED}))
 
     def rate(self, name: str, window_seconds: int) -> float:
-        """Average a second of a total over a window that ends at the last snapshot; 0.0 without two snapshots."""
+        """Return the average per second of a total over a window that ends at the last snapshot; 0.0 without two snapshots."""
         last, totals = self._snapshots[-1]
         index = max(0, len(self._snapshots) - 1 - window_seconds)
         first, before = self._snapshots[index]
         return (totals[name] - before[name]) / (last - first) if last > first else 0.0
 
     def rates(self, *names: str) -> str:
-        """The three windows as Apache prints them, "10.0 2.5 0.3"; several totals are added up."""
+        """Return the three windows as Apache prints them, "10.0 2.5 0.3"; several totals are added up."""
         return " ".join(str(sum(self.rate(name, window) for name in names)) for window in WINDOWS_SECONDS)
 
     # counters over a minute, an hour and a day
 
     def sample(self, now_seconds: float, wall_ms: int) -> Work[None]:
-        """Sample the counters in slices, and notice a new day by the time of day; begun each 10 s."""
+        """Sample the counters in slices, and notice a new day by the time of day; started each 10 s."""
         date = self._date(wall_ms / 1000)
         for name, total in _OF_BROKER.items():
             self._whole[name].more = total(self)
@@ -181,15 +185,15 @@ class BrokerStatistics:
             )
 
     def topic_put_tps(self, topic: str) -> float:
-        """Messages a second that a topic took in the last minute."""
+        """Return the messages per second stored in a topic in the last minute."""
         return self._tps(self.puts.get(topic))
 
     def group_get_tps(self, group: str, topic: str) -> float:
-        """Messages a second that a group was handed of a topic in the last minute."""
+        """Return the messages per second that a group received of a topic in the last minute."""
         return self._tps(self.gets.get(f"{topic}@{group}"))
 
     def windows(self, name: str, key: str, cluster: str) -> list[Rate] | None:
-        """Minute, hour and day of Apache's statistic of that name; None where nothing is counted under the key.
+        """Return minute, hour and day of Apache's statistic of that name; None if nothing is counted under the key.
 
         The key is a topic, "topic@group", or for the whole broker the name of its cluster.
         """
@@ -206,7 +210,7 @@ class BrokerStatistics:
 
     @staticmethod
     def user_messages(counters: Mapping[str, Named]) -> int:
-        """Messages without those of system topics."""
+        """Return the messages without those of system topics."""
         return sum(counter.messages for key, counter in counters.items() if not is_system_topic(key.partition("@")[0]))
 
     def _tps(self, counter: Named | None) -> float:
@@ -238,13 +242,13 @@ def _keyed(counters: str) -> _Find:
 
 
 def _queue_put(statistics: BrokerStatistics, key: str) -> Counter | None:
-    """The key is "topic@queue"."""
+    """Find a counter; the key is "topic@queue"."""
     topic, _, queue_id = key.rpartition("@")
     return _of_queue(statistics.puts.get(topic), queue_id)
 
 
 def _queue_get(statistics: BrokerStatistics, key: str) -> Counter | None:
-    """The key is "topic@queue@group"."""
+    """Find a counter; the key is "topic@queue@group"."""
     topic, _, rest = key.partition("@")
     queue_id, _, group = rest.partition("@")
     return _of_queue(statistics.gets.get(f"{topic}@{group}"), queue_id)
@@ -256,13 +260,13 @@ def _of_queue(queues: Mapping[int, Counter] | None, queue_id: str) -> Counter | 
 
 
 def _put_latency(statistics: BrokerStatistics, key: str) -> Counter | None:
-    """The key is "queue@topic"."""
+    """Find a counter; the key is "queue@topic"."""
     queue_id, _, topic = key.partition("@")
     return _of_queue(statistics.puts.get(topic), queue_id)
 
 
 def _get_latency(statistics: BrokerStatistics, key: str) -> Counter | None:
-    """The key is "queue@topic@group"."""
+    """Find a counter; the key is "queue@topic@group"."""
     queue_id, _, rest = key.partition("@")
     return _of_queue(statistics.gets.get(rest), queue_id)
 
@@ -285,15 +289,15 @@ _BY_KEY: dict[str, tuple[_Find, int]] = {
     "CHANNEL_ACTIVITY": (_keyed("activity"), MESSAGES),
     "SUBSCRIPTION_CONFLICT_NUMS": (_keyed("conflicts"), MESSAGES),
 }
-"""Apache's name of a statistic, what it is read from, and which field of it.
+"""Apache's name of a statistic -> the counter to read, and which field of it.
 
-Apache counts by queue only what passes through SCHEDULE_TOPIC_XXXX; here every topic has these counters, and conflicts
-of subscriptions are counted. Names that
-5.3.3 declares and nothing there fills have none: reads from disk, DLQ_PUT_NUMS, the commercial ones.
+Apache counts by queue only the messages of SCHEDULE_TOPIC_XXXX; here every topic has these counters, and conflicts
+of subscriptions are counted. Names that 5.3.3 declares and never sets have no counter: reads from disk, DLQ_PUT_NUMS, the
+commercial ones.
 """
 
 _REGISTRATIONS = {"CONSUMER_REGISTER_TIME": "CONSUMER", "PRODUCER_REGISTER_TIME": "PRODUCER"}
-"""Names whose key is the cluster's name: how many ms registrations took."""
+"""Names whose key is the cluster's name: the ms that registrations took."""
 
 
 def _sum(counters: Counters) -> int:

@@ -1,6 +1,6 @@
-"""How long calls of a hot path take, at no cost to most of them: a few calls after each `arm` are timed.
+"""Measures how long calls of a hot path take, at no cost to most of them: a few calls after each `arm` are timed.
 
-Apache times each put and get (StoreStatsService); here `SAMPLE_CALLS` calls a second.
+Apache times each put and get (StoreStatsService); here `SAMPLE_CALLS` calls a second are timed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _RANGES = (
     "[<=0ms]", "[0~10ms]", "[10~50ms]", "[50~100ms]", "[100~200ms]", "[200~500ms]", "[500ms~1s]", "[1~2s]", "[2~3s]",
     "[3~4s]", "[4~5s]", "[5~10s]", "[10s~]",
 )  # fmt: skip
-"""What Apache prints for the ranges that end at these limits."""
+"""The texts that Apache prints for the ranges that end at these limits."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
 class CallTimes:
-    """Times of calls; `longest_ms` is since the start, all in whole ms."""
+    """Times of calls; `longest_ms` is the longest since the start. All are whole ms."""
 
     def __init__(self) -> None:
         self.longest_ms = 0
@@ -32,24 +32,24 @@ class CallTimes:
         self._times: deque[int] = deque(maxlen=_KEPT_TIMES)
 
     def record(self, elapsed_ms: int) -> None:
-        """Note one call."""
+        """Record one call."""
         self.longest_ms = max(self.longest_ms, elapsed_ms)
         self._counts[bisect.bisect_left(_LIMITS_MS, elapsed_ms)] += 1
         self._times.append(elapsed_ms)
 
     def within(self, share: float) -> int:
-        """The time that this share of the latest timed calls did not exceed; 0 without calls."""
+        """Return the time that this share of the latest timed calls did not exceed; 0 without calls."""
         times = sorted(self._times)
         return times[min(len(times) - 1, int(len(times) * share))] if times else 0
 
     def ranges(self) -> str:
-        """How many timed calls took how long, as Apache prints it."""
+        """Return the number of timed calls in each range, as Apache prints it."""
         return "".join(f"{text}:{count} " for text, count in zip(_RANGES, self._counts, strict=True))
 
 
 class TimedCall(Generic[Parameters, Result]):
-    """A callable, and the times of some calls; who calls takes `call` anew each time: it is the callable itself but for
-    the calls that are timed.
+    """A callable, and the times of some calls. Read `call` again for each call: it is the callable itself except for the
+    timed calls.
     """
 
     def __init__(

@@ -1,11 +1,11 @@
-"""Counts of messages by topic, by topic and group, and of the whole broker, over the last minute, hour and day.
+"""Counts messages by topic, by topic and group, and of the whole broker, over the last minute, hour and day.
 
-Apache: StatsItem, StatsItemSet. A counter only counts up; the windows compare samples of it: one each 10 s, 10 min and
-1 h. All counters of a broker are sampled at the same moments, so a window keeps the moments once, and a counter only
-what it had counted. A counter that stands still keeps pointing at one and the same sample.
+Apache: StatsItem, StatsItemSet. A counter only counts up; the windows compare samples of it: one each 10 s, 10 min and 1
+h. All counters of a broker are sampled at the same moments, so a window stores the moments once, and a counter stores
+only its counts. A counter that does not change keeps pointing at the same sample.
 
-What is put and handed out is counted by queue alone: a topic, or what a group reads of it, is the sum of its queues, and
-is added up when somebody asks.
+Messages are counted only by queue: a topic, or what a group reads of it, is the sum of its queues, and is computed when
+it is asked for.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from twisted_mq.turns import Work
 
 MINUTE, HOUR, DAY = range(3)
 WINDOWS = ((10_000, 7), (600_000, 7), (3_600_000, 25))
-"""How far apart a window's samples are (ms), and how many it keeps: 7 samples span six intervals."""
+"""The interval between a window's samples (ms), and how many it keeps: 7 samples span six intervals."""
 
 Key = TypeVar("Key")
 Sample = tuple[int, int, int, int]
 GONE = ""
-"""Key of what the counters of deleted topics and groups had counted: sums never go back."""
+"""The key for the counts of deleted topics and groups: sums never go back."""
 
 MOST_NAMES = 50_000
 MOST_NAME = 1000
-"""The limits of names that are counted apart, and of a name's characters: peers choose names. Others count as GONE."""
+"""The limits of names that are counted separately, and of a name's characters: peers choose names. Others count as GONE."""
 COUNTERS_OF_SLICE = 5000
-"""The limit of counters that are sampled in one turn: some 10 ms."""
+"""The limit of counters that are sampled in one turn, about 10 ms."""
 
 _NOTHING: Sample = (0, 0, 0, 0)
 
 
 @attrs.define(eq=False)
 class Counter:
-    """What one queue or group did since the broker's start: `times` counts the requests, which took `elapsed_ms`, and
-    `more` the messages beyond one a request.
+    """The work of one queue or group since the broker's start: `times` counts the requests, which took `elapsed_ms`, and
+    `more` the messages beyond one per request.
     """
 
     times: int = 0
@@ -54,7 +54,7 @@ class Counter:
 
     @property
     def parts(self) -> Sequence[Counter]:
-        """What it is the sum of: itself."""
+        """Return the counters that it is the sum of: itself."""
         return (self,)
 
     def add(self, messages: int, size_bytes: int, elapsed_ms: int = 0) -> None:
@@ -65,14 +65,14 @@ class Counter:
         self.elapsed_ms += elapsed_ms
 
     def take(self, gone: Counter) -> None:
-        """Go on with what another one had counted."""
+        """Add the counts of a deleted counter."""
         self.times += gone.times
         self.more += gone.more
         self.bytes += gone.bytes
         self.elapsed_ms += gone.elapsed_ms
 
     def sample(self, window: int, keep: int) -> None:
-        """Remember the counts for a window; the first sample stands behind an empty one, as when counting began."""
+        """Store the counts for a window; the first sample follows an empty one, as if counting had begun then."""
         samples = self.samples[window]
         now = (self.messages, self.bytes, self.elapsed_ms, self.times)
         if not samples:
@@ -83,7 +83,7 @@ class Counter:
 
 
 class CountersBy(dict[Key, Counter]):
-    """Counters by key, made at their first use."""
+    """Counters by key, created at their first use."""
 
     def __missing__(self, key: Key) -> Counter:
         counter = self[key] = Counter()
@@ -109,19 +109,19 @@ class ByQueue(CountersBy[int]):
 
     @property
     def parts(self) -> Sequence[Counter]:
-        """What it is the sum of."""
+        """Return the counters that it is the sum of."""
         return (*self.values(),)
 
     def take(self, gone: ByQueue) -> None:
-        """Go on with what another one had counted; of which queue it was is not known any more."""
+        """Add the counts of a deleted counter; their queues are not known any more."""
         for counter in gone.values():
             self[0].take(counter)
 
 
 class TopicPuts(ByQueue):
-    """What is put into a topic, and how large sends were, without a second count of those that are small.
+    """The messages put into a topic, and the sizes of sends, without a second count for small ones.
 
-    `apart` are requests, and bytes, that are no send of one message of up to SIZE_LIMITS[0] bytes.
+    `apart` are requests, and their bytes, other than sends of one message of up to SIZE_LIMITS[0] bytes.
     """
 
     __slots__ = ("_apart_bytes", "_apart_times", "_others")
@@ -132,19 +132,19 @@ class TopicPuts(ByQueue):
         self._others: Distribution | None = None
 
     def set_apart(self, size_bytes: int) -> None:
-        """One request that was counted is no send, or a send with a size of its own."""
+        """Note that one counted request is not a send, or a send whose size is recorded by itself."""
         self._apart_times += 1
         self._apart_bytes += size_bytes
 
     def record(self, size_bytes: int, messages: int) -> None:
-        """One send that was counted is of many messages, or large."""
+        """Record the size of one counted send that is large or of many messages."""
         self.set_apart(size_bytes)
         if self._others is None:
             self._others = Distribution(SIZE_LIMITS)
         self._others.record(size_bytes // messages)
 
     def sizes(self) -> Distribution:
-        """Of the records of sends; of a batch its average counts once."""
+        """Return the sizes of the records of sends; a batch's average counts once."""
         spread = Distribution(SIZE_LIMITS)
         if self._others is not None:
             spread.counts, spread.total = [*self._others.counts], self._others.total
@@ -154,7 +154,7 @@ class TopicPuts(ByQueue):
 
 
 class Named(Protocol):
-    """What counters by names have: one counter, or those of some queues."""
+    """A named counter: one counter, or those of several queues."""
 
     @property
     def messages(self) -> int: ...
@@ -175,7 +175,7 @@ One = TypeVar("One", bound=Named)
 
 
 class CountersOf(dict[str, One], Generic[One]):
-    """Counters by names, made at their first use, which can be forgotten."""
+    """Counters by names, created at their first use, which can be forgotten."""
 
     made: type[One]
 
@@ -188,15 +188,15 @@ class CountersOf(dict[str, One], Generic[One]):
         return counter
 
     def forget_prefix(self, prefix: str) -> None:
-        """Drop the counters whose keys begin so."""
+        """Drop the counters whose keys have this prefix."""
         self._forget([key for key in self if key.startswith(prefix)])
 
     def forget_suffix(self, suffix: str) -> None:
-        """Drop the counters whose keys end so."""
+        """Drop the counters whose keys have this suffix."""
         self._forget([key for key in self if key.endswith(suffix)])
 
     def forget(self, key: str) -> None:
-        """Drop one counter; what it had counted stays in the sum of all."""
+        """Drop one counter; its counts stay in the sum of all."""
         if key in self:
             self._forget([key])
 
@@ -207,26 +207,26 @@ class CountersOf(dict[str, One], Generic[One]):
 
 
 class Counters(CountersOf[Counter]):
-    """One counter for each name."""
+    """Counters by name, a single one for each."""
 
     made = Counter
 
 
 class Gets(CountersOf[ByQueue]):
-    """By "topic@group", and in that by queue."""
+    """Counters by "topic@group", and in that by queue."""
 
     made = ByQueue
 
 
 class Puts(CountersOf[TopicPuts]):
-    """By topic, and in that by queue."""
+    """Counters by topic, and in that by queue."""
 
     made = TopicPuts
 
 
 @attrs.frozen
 class Rate:
-    """What was counted within a window: the sum, the sum a second, and the sum a request."""
+    """The count within a window: the sum, the sum per second, and the sum per request."""
 
     sum: int = 0
     tps: float = 0.0
@@ -240,7 +240,7 @@ class Sampler:
         self._moments: list[list[int]] = [[now_ms] for _ in WINDOWS]
 
     def sample(self, now_ms: int, counters: Sequence[Counter]) -> Work[None]:
-        """Sample those windows whose interval is over, some counters at each step; begun at least each 10 s."""
+        """Sample those windows whose interval is over, some counters at each step; started at least each 10 s."""
         due = [window for window, (interval_ms, _) in enumerate(WINDOWS)
                if now_ms - self._moments[window][-1] >= interval_ms]  # fmt: skip
         for window in due:
@@ -254,9 +254,9 @@ class Sampler:
                 yield None
 
     def rate(self, counter: Named, window: int, field: int) -> Rate:
-        """A window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample.
+        """Return a window of one field (0 messages, 1 bytes, 2 ms, 3 requests); empty before the window's first sample.
 
-        Of a sum it goes as far back as that of the part that is sampled for the longest time.
+        A sum goes as far back as the part of it that was sampled for the longest time.
         """
         parts = [samples for part in counter.parts if (samples := part.samples[window])]
         if not parts:

@@ -1,4 +1,4 @@
-"""How long it takes to create or alter topics and groups (Apache: AdminBrokerProcessor, BrokerMetricsManager)."""
+"""Measures how long it takes to create or alter topics and groups (Apache: AdminBrokerProcessor, BrokerMetricsManager)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OF_GROUPS = (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, RequestCode.UPDATE
 
 @attrs.frozen(eq=False)
 class CreationTimes:
-    """Distributions of ms by how it went; `topics` besides by whether it is one of the system's, never so for a list."""
+    """Distributions of ms by outcome. Those of `topics` also tell system topics apart, except in lists."""
 
     topics: Distributions[tuple[str, bool]] = attrs.field(factory=lambda: Distributions(CREATION_LIMITS_MS))
     groups: Distributions[str] = attrs.field(factory=lambda: Distributions(CREATION_LIMITS_MS))
 
     def timed(self, table: Mapping[int, Processor], seconds: Callable[[], float]) -> dict[int, Processor]:
-        """The table with the processors of these requests timed, to their answers."""
+        """Return the table with the processors of these requests timed, up to their answers."""
         of: dict[int, _Of] = {**dict.fromkeys(OF_TOPICS, self._of_topic), **dict.fromkeys(OF_GROUPS, self._of_group)}
         return {code: _Timed(one, of[code], seconds).serve if code in of else one for code, one in table.items()}
 
@@ -48,7 +48,7 @@ class _Timed:
     seconds: Callable[[], float]
 
     def serve(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """The processor's answer."""
+        """Return the processor's answer."""
         began = self.seconds()
 
         def answered(answer: Ready | failure.Failure) -> Ready | failure.Failure:

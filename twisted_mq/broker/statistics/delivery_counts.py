@@ -1,4 +1,4 @@
-"""Counts what the broker itself delivers after it waited, like what clients send and take."""
+"""Counts what the broker itself delivers after it waited, like the sends and pulls of clients."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 
 
 class DeliveryCounts:
-    """What is delivered counts as put, and as taken out of the topic `source`."""
+    """Counts deliveries: each is a message put, and a message taken out of the topic `source`."""
 
     def __init__(self, statistics: BrokerStatistics, source: str) -> None:
         self._statistics = statistics
@@ -21,7 +21,7 @@ class DeliveryCounts:
         self._taken = statistics.gets[f"{source}@{SCHEDULE_CONSUMER}"]
 
     def add(self, message: InnerMessage, result: PutResult) -> None:
-        """A message was stored."""
+        """Count a stored message."""
         size = result.end_offset - result.physical_offset
         self._statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
         level = self._source == SCHEDULE_TOPIC and parse_int(message.property_map.get(PROPERTY_DELAY_TIME_LEVEL))

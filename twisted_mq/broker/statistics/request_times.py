@@ -1,8 +1,8 @@
-"""How long requests take, by code and answer: put before the processors where figures are shown (Apache: rpcLatency).
+"""Measures how long requests take, by code and answer: put before the processors if metrics are shown (Apache: rpcLatency).
 
-Measured from a request's turn to its answer, which may come later; what it waited for its turn is not known. Of each code
-the first EXACT requests of a second are timed, of more each EVERY-th,
-which counts for so many: all of them would cost a send 5 % more instructions.
+The time runs from a request's turn to its answer, which may come later; how long it waited for its turn is not known. Of
+each code, the first EXACT requests of a second are timed. Of the rest only each EVERY-th is timed, and counts EVERY
+times: timing all of them would cost a send 5 % more instructions.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ HELD = frozenset(
 )
 """Codes whose answers may wait for messages."""
 NO_CODE = -1
-"""In place of a response code where a request failed without one, or is answered by nothing."""
+"""Used instead of a response code if a request failed without one, or has no answer."""
 SUCCESS, ONE_WAY, FAILED = "success", "oneway", "process_request_failed"
 
 TimeKey: TypeAlias = tuple[int, int, bool, str]
-"""Request code, response code, whether it was held, what came of it."""
+"""Request code, response code, whether it was held, and the outcome."""
 
 
 EXACT = 100
@@ -37,7 +37,7 @@ EVERY = 256
 
 
 class RequestTimes:
-    """`times` are distributions of ms. `arm` is called each second."""
+    """Times of requests; `times` are distributions of ms. `arm` is called each second."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self.times: Distributions[TimeKey] = Distributions(LATENCY_LIMITS_MS)
@@ -45,22 +45,22 @@ class RequestTimes:
         self._codes: list[_Timed] = []
 
     def of(self, table: Mapping[int, Processor]) -> dict[int, Processor]:
-        """The table with each processor's calls timed, in the place of one that was asked for before."""
+        """Return the table with each processor's calls timed; it replaces an earlier table."""
         self._codes = [_Timed(code, processor, self.times, self.seconds) for code, processor in table.items()]
         return {one.code: one.serving() for one in self._codes}
 
     def note_successes(self, code: int, count: int, began: float) -> None:
-        """Note so many requests that were processed together since then; each took the whole time."""
+        """Record requests that were processed together since `began`; each took the whole time."""
         self.times[code, int(ResponseCode.SUCCESS), False, SUCCESS].record((self.seconds() - began) * 1000, count)
 
     def arm(self) -> None:
-        """Time all requests again, until they are many."""
+        """Time all requests again, until there are many."""
         for one in self._codes:
             one.arm()
 
 
 class _Timed:
-    """One code's processor."""
+    """The processor of one code, timed."""
 
     __slots__ = ("_encoded", "_exact", "_processor", "_seconds", "_times", "code", "wake")
 
@@ -79,7 +79,9 @@ class _Timed:
         self.wake()
 
     def serving(self) -> Processor:
-        """The processor, timed where it is a request's turn. What each request passes is a function with a cell."""
+        """Return the processor; a timed one if it is a request's turn. Each request pays for this, so it is a function
+        with a cell.
+        """
         processor, left = self._processor, 0
 
         def serve(channel: Channel, command: RemotingCommand) -> Answer:
@@ -98,7 +100,7 @@ class _Timed:
         return serve
 
     def _turn(self) -> tuple[int, int]:
-        """For how many a timed request stands, and how many after it are not timed."""
+        """Return how many requests a timed one counts for, and how many after it are not timed."""
         if not self._exact:
             return EVERY, EVERY - 1
         self._exact -= 1
@@ -142,7 +144,7 @@ class _Timed:
 
 
 class _Encoded(dict[bytes, Distribution]):
-    """The distribution of one request code's answers, by the bytes in which they say their code."""
+    """The distributions of one request code's answers, by the bytes that encode the response code."""
 
     def __init__(self, code: int, times: Distributions[TimeKey]) -> None:
         super().__init__()
@@ -155,12 +157,12 @@ class _Encoded(dict[bytes, Distribution]):
 
 
 def code_of(answer: bytes) -> int:
-    """The response code of an encoded answer."""
+    """Return the response code of an encoded answer."""
     return FrameDecoder().receive_data(answer)[0].code
 
 
 def names_of_codes(key: TimeKey) -> tuple[str, str]:
-    """Both codes as Apache's labels have them: names in lower case, numbers where there is none."""
+    """Return both codes as Apache's labels have them: names in lower case, numbers for codes without a name."""
     request, response = key[:2]
     return _name(RequestCode, request), "" if response == NO_CODE else _name(ResponseCode, response)
 

@@ -1,4 +1,4 @@
-"""What the timer did since it started, by the topics that its messages are for (Apache: DefaultStoreMetricsManager)."""
+"""Counts what the timer did since it started, by the topics that its messages are for (Apache: DefaultStoreMetricsManager)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from twisted_mq.broker.statistics.distributions import DELAY_LIMITS_SECONDS, Dis
 
 @attrs.frozen(eq=False)
 class TimerCounts:
-    """`noted` are messages that were put on the wheel or were due at once, `taken` those that left it, to their place or to
-    the timer's topic anew; `delays` has from their birth to their time, in whole seconds.
+    """Counts of the timer. `noted` are messages that were put on the wheel or were due at once; `taken` those that left
+    it, to their real queue or to the timer's topic again; `delays` the whole seconds from their birth to their time.
     """
 
     noted: collections.Counter[str] = attrs.field(factory=collections.Counter)
@@ -20,10 +20,10 @@ class TimerCounts:
     delays: Distributions[str] = attrs.field(factory=lambda: Distributions(DELAY_LIMITS_SECONDS))
 
     def note(self, topic: str, delay_ms: int) -> None:
-        """A message came, which asked for such a delay."""
+        """Count a new message that asked for this delay."""
         self.noted[topic] += 1
         self.delays[topic].record(max(0, delay_ms) // 1000)
 
     def take(self, topic: str) -> None:
-        """A message left."""
+        """Count a message that left."""
         self.taken[topic] += 1

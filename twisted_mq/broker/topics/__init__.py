@@ -1,1 +1,1 @@
-"""Topics of a broker: their table, attributes, routes and dead letters."""
+"""Keeps the topics of a broker: their table, attributes, routes and dead letters."""

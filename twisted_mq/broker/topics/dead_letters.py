@@ -1,4 +1,4 @@
-"""Retry and dead-letter topics of a consumer group, and when a message goes from the one to the other.
+"""Keeps retry and dead-letter topics of consumer groups, and decides when a message becomes a dead letter.
 
 Apache: AbstractSendMessageProcessor.consumerSendMsgBack, SendMessageProcessor.handleRetryAndDLQ.
 """
@@ -16,11 +16,11 @@ from twisted_mq.protocol.remarks import FAQ
 DEAD_LETTER_QUEUES = 1
 """Apache: DLQ_NUMS_PER_GROUP."""
 MAX_TIMES_SINCE_VERSION = 121
-"""From V3_4_9 on a client says itself how often it wants a message again."""
+"""From version V3_4_9 on, a client itself says how often it wants a message again."""
 
 
 def subscription_group(groups: SubscriptionGroupManager, name: str) -> SubscriptionGroupConfig:
-    """The group's configuration. Raises BrokerError where there is none and none may be made."""
+    """Return the group's configuration. Raises BrokerError if the group does not exist and may not be created."""
     group = groups.find(name)
     if group is None:
         remark = f"subscription group not exist, {name} {FAQ}"
@@ -29,14 +29,14 @@ def subscription_group(groups: SubscriptionGroupManager, name: str) -> Subscript
 
 
 def most_times(group: SubscriptionGroupConfig, version: int, asked: int | None) -> int:
-    """How often a message may be consumed again: what the client says, or the group's retryMaxTimes."""
+    """Return how often a message may be consumed again: as the client says, or the group's retryMaxTimes."""
     if asked is not None and version >= MAX_TIMES_SINCE_VERSION:
         return asked
     return group.retry_max_times
 
 
 def dead_letter_topic(topics: TopicConfigManager, group: str) -> str:
-    """%DLQ%group, made where it is missing."""
+    """Return %DLQ%group, created if it is missing."""
     topic = DLQ_PREFIX + group
     topics.create_for_group(topic, DEAD_LETTER_QUEUES)
     return topic

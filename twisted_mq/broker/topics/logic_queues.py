@@ -1,7 +1,7 @@
-"""Offsets of a logical queue, and where they lie (Apache: LogicQueueMappingItem, TopicQueueMappingUtils).
+"""Translates the offsets of a logical queue to those of its pieces (Apache: LogicQueueMappingItem, TopicQueueMappingUtils).
 
 A logical queue of a static topic is a row of pieces, oldest first; each is a queue of some broker. The last one takes the
-writes. A piece begins at a logical offset, -1 while that is not known yet.
+writes. A piece begins at a logical offset, -1 while that is unknown.
 
     piece   broker    queue   logic_offset   holds the logical offsets
     gen 0   broker-a  0       0              0 and on
@@ -21,22 +21,22 @@ Pieces: TypeAlias = Sequence[LogicQueueMappingItem]
 
 
 def is_placed(piece: Piece) -> bool:
-    """Whether it is known where the piece begins."""
+    """Return True if it is known where the piece begins."""
     return piece.logic_offset >= 0
 
 
 def is_closed(piece: Piece) -> bool:
-    """Whether it is known where the piece ends."""
+    """Return True if it is known where the piece ends."""
     return piece.end_offset > piece.start_offset
 
 
 def logical_offset(piece: Piece, physical: int) -> int:
-    """The logical offset of one of the piece's queue, as if the piece had no end."""
+    """Return the logical offset of an offset in the piece's queue, as if the piece had no end."""
     return piece.logic_offset + max(0, physical - piece.start_offset)
 
 
 def bounded_offset(piece: Piece, physical: int) -> int:
-    """As `logical_offset`, but no further than the piece's end; -1 where the piece begins nowhere yet."""
+    """Like `logical_offset`, but no further than the piece's end; -1 if the piece has no known start yet."""
     if not is_placed(piece):
         return -1
     if piece.end_offset >= piece.start_offset:
@@ -45,17 +45,17 @@ def bounded_offset(piece: Piece, physical: int) -> int:
 
 
 def physical_offset(piece: Piece, logical: int) -> int:
-    """The offset in the piece's queue; below its start for what lies before the piece."""
+    """Return the offset in the piece's queue; below the queue's start for offsets before the piece."""
     return logical - piece.logic_offset + piece.start_offset
 
 
 def last_known_offset(piece: Piece) -> int:
-    """The end of a piece that is closed, else its begin (computeMaxStaticQueueOffset)."""
+    """Return the end of a closed piece, or else its begin (computeMaxStaticQueueOffset)."""
     return piece.logic_offset + max(0, piece.end_offset - piece.start_offset)
 
 
 def piece_at(pieces: Pieces, logical: int) -> Piece | None:
-    """The piece that a logical offset belongs to; the first for offsets before it, None while no piece is placed."""
+    """Return the piece of a logical offset; the first piece for offsets before it, None while no piece is placed."""
     placed = [piece for piece in pieces if is_placed(piece)]
     found = [piece for piece in placed if piece.logic_offset <= logical]
     if found:
@@ -64,12 +64,12 @@ def piece_at(pieces: Pieces, logical: int) -> Piece | None:
 
 
 def piece_after(pieces: Pieces, piece: Piece) -> Piece | None:
-    """The next one that is placed."""
+    """Return the next piece that is placed."""
     return next((one for one in pieces if one.gen > piece.gen and is_placed(one)), None)
 
 
 def check_pieces(pieces: Pieces) -> None:
-    """Raises ValueError for pieces that do not follow each other (checkLogicQueueMappingItemOffset)."""
+    """Raise ValueError for pieces that do not follow each other (checkLogicQueueMappingItemOffset)."""
     if any(min(piece.gen, piece.queue_id, piece.start_offset) < 0 or not piece.bname for piece in pieces):
         raise ValueError("The field is illegal, should not be negative")
     if any(piece.end_offset != -1 and piece.end_offset < piece.start_offset for piece in pieces):
@@ -84,7 +84,7 @@ def check_pieces(pieces: Pieces) -> None:
 
 
 def check_kept(old: Pieces, new: Pieces, *, same_epoch: bool) -> None:
-    """What brokers were told of a piece stays true; the oldest may be gone (makeSureLogicQueueMappingItemImmutable).
+    """Check that known facts about each piece stay true; the oldest may be gone (makeSureLogicQueueMappingItemImmutable).
 
     Raises ValueError.
     """

@@ -18,19 +18,19 @@ from twisted_mq.routing.route_cache import RouteCache
 Invoke = Callable[[str, RemotingCommand, float], "defer.Deferred[RemotingCommand]"]
 
 SENDERS_FIELDS = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN)
-"""A request that is handed on is signed anew, by this broker."""
+"""Fields that are removed from a request that is passed on, because this broker signs it again."""
 
 
 @attrs.frozen
 class OtherBrokers:
-    """Found by the routes of their topics; without name servers there are none."""
+    """Other brokers, found by the routes of their topics; without name servers there are none."""
 
     cache: RouteCache | None = None
     invoke: Invoke | None = None
     timeout_seconds: float = 3.0
 
     async def ask(self, broker_name: str, topic: str, code: int, fields: Mapping[str, str]) -> RemotingCommand:
-        """The answer of a broker's master, whatever its code. Raises BrokerError where there is none."""
+        """Return the answer of a broker's master, whatever its code. Raises BrokerError without an answer."""
         if self.cache is None or self.invoke is None:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} is not known: there is no name server")
         own = {name: value for name, value in fields.items() if name not in SENDERS_FIELDS}
@@ -43,7 +43,7 @@ class OtherBrokers:
     async def _ask(
         self, cache: RouteCache, invoke: Invoke, topic: str, code: int, fields: dict[str, str]
     ) -> RemotingCommand:
-        """Where nobody is at the address that was heard last, the name servers are asked whether there is another one."""
+        """Ask at the last known address; if nothing is there, ask the name servers for another one."""
         address = await cache.master(fields["bname"], topic)
         try:
             return await invoke(address, RemotingCommand.request(code, fields), self.timeout_seconds)

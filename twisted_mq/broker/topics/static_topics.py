@@ -1,4 +1,4 @@
-"""Topics whose logical queues lie on several brokers, as this broker was told of them (Apache: TopicQueueMappingManager)."""
+"""Keeps topics whose logical queues are on several brokers (Apache: TopicQueueMappingManager)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.protocol.bodies import DataVersion, TopicQueueMappingDetail, Top
 
 
 class Mappings(Protocol):
-    """The table on disk."""
+    """A table of mappings on disk."""
 
     mappings: dict[str, TopicQueueMappingDetail]
     data_version: DataVersion
@@ -21,7 +21,7 @@ class Mappings(Protocol):
 
 @attrs.define
 class NoMappings:
-    """Of a broker that keeps none on disk."""
+    """An empty table, for a broker that keeps no mappings on disk."""
 
     mappings: dict[str, TopicQueueMappingDetail] = attrs.field(factory=dict)
     data_version: DataVersion = attrs.field(factory=DataVersion)
@@ -29,7 +29,7 @@ class NoMappings:
 
 @attrs.define(eq=False)
 class StaticTopics:
-    """Mappings by topic. `save` has them written soon; `on_change` is told of each change behind it."""
+    """Mappings by topic. `save` writes them soon; `on_change` is called after each change."""
 
     broker_name: str
     now_ms: Callable[[], int]
@@ -40,26 +40,26 @@ class StaticTopics:
 
     @property
     def topics(self) -> Mapping[str, TopicQueueMappingDetail]:
-        """All mappings; not to be changed by callers."""
+        """Return all mappings; callers must not change them."""
         return self.table.mappings
 
     @property
     def data_version(self) -> DataVersion:
-        """Counts the changes, for slaves."""
+        """Return the version, which counts the changes, for slaves."""
         return self.table.data_version
 
     def get(self, topic: str) -> TopicQueueMappingDetail | None:
-        """What this broker knows of a static topic; None for any other."""
+        """Return what this broker knows of a static topic; None for any other topic."""
         return self.table.mappings.get(topic)
 
     def led(self, topic: str, queue_id: int) -> Pieces | None:
-        """The pieces of a logical queue of which this broker takes the writes."""
+        """Return the pieces of a logical queue whose writes this broker takes."""
         mapping = self.table.mappings.get(topic)
         pieces = None if mapping is None else mapping.hosted_queues.get(queue_id)
         return pieces if pieces and pieces[-1].bname == self.broker_name else None
 
     def shown(self, topics: Collection[str] | None = None) -> dict[str, TopicQueueMappingInfo]:
-        """What name servers are told: of all static topics, or of some (cloneAsMappingInfo)."""
+        """Return what name servers get: all static topics, or some (cloneAsMappingInfo)."""
         mappings = self.table.mappings
         names = mappings if topics is None else mappings.keys() & set(topics)
         return {name: self._info(mappings[name]) for name in sorted(names)}
@@ -79,9 +79,9 @@ class StaticTopics:
         )
 
     def update(self, mapping: TopicQueueMappingDetail, *, force: bool = False) -> None:
-        """Take a mapping over; queues that it does not name stay. Raises ValueError for one that contradicts what is known.
+        """Store a mapping; queues that it does not name stay. Raises ValueError for one that contradicts what is known.
 
-        With `force` only its own pieces have to fit together.
+        With `force`, only its own pieces have to fit together.
         """
         if mapping.bname != self.broker_name:
             raise ValueError(f"The broker name is not equal {mapping.bname} != {self.broker_name}")
@@ -100,12 +100,12 @@ class StaticTopics:
         self._changed(None)
 
     def delete(self, topic: str) -> None:
-        """Forget a topic's mapping, where there is one."""
+        """Delete a topic's mapping, if it exists."""
         if self.table.mappings.pop(topic, None) is not None:
             self._changed(None)
 
     def replace_all(self, mappings: Mapping[str, TopicQueueMappingDetail], version: DataVersion) -> None:
-        """Take over another broker's table as it is."""
+        """Replace the table by another broker's."""
         self.table.mappings = dict(mappings)
         self._changed(version)
 
@@ -118,7 +118,7 @@ class StaticTopics:
 
 
 def _check_follows(old: TopicQueueMappingDetail, new: TopicQueueMappingDetail) -> None:
-    """Raises ValueError for a mapping that may not take the place of what is known (updateTopicQueueMapping)."""
+    """Raise ValueError for a mapping that may not replace the known one (updateTopicQueueMapping)."""
     if new.epoch < old.epoch:
         raise ValueError(f"Can't accept data with small epoch {new.epoch} < {old.epoch}")
     if new.scope != old.scope:

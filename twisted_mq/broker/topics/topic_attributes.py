@@ -1,4 +1,4 @@
-"""A topic's attributes, and the changes that operators ask for: "+key=value,-key".
+"""Defines a topic's attributes, and the changes that operators ask for: "+key=value,-key".
 
 Apache: TopicAttributes, AttributeParser, AttributeUtil. Pure rules; refusals have Apache's code (SYSTEM_ERROR) and remark.
 """
@@ -35,7 +35,9 @@ def _in_range(low: int, high: int) -> Callable[[str], str | None]:
 
 @attrs.frozen
 class Attribute:
-    """What a topic may be given: `fault(value)` says why a value is refused; `changeable` after the topic's creation."""
+    """An attribute of topics: `fault(value)` returns why a value is refused; `changeable` is True if it can change after
+    creation.
+    """
 
     changeable: bool
     fault: Callable[[str], str | None]
@@ -51,7 +53,7 @@ ATTRIBUTES = {
 
 
 def parse_changes(text: str) -> dict[str, str]:
-    """Signed names and values of "+key=value,-key"; a removal has the value "". Raises BrokerError."""
+    """Parse "+key=value,-key" into signed names and values; a removal has the value "". Raises BrokerError."""
     changes: dict[str, str] = {}
     for part in text.split(",") if text else ():
         name, equals, value = part.partition("=")
@@ -64,7 +66,7 @@ def parse_changes(text: str) -> dict[str, str]:
 
 
 def altered(current: Mapping[str, str] | None, changes: Mapping[str, str]) -> dict[str, str]:
-    """A topic's attributes after changes; `current` is None for a topic that is being created. Raises BrokerError."""
+    """Return a topic's attributes after changes; `current` is None for a topic that is being created. Raises BrokerError."""
     result, seen = dict(current or {}), set[str]()
     for signed, value in changes.items():
         sign, name = signed[:1], signed[1:]

@@ -1,4 +1,4 @@
-"""The broker's topics: looked up by each send and pull, created on demand, saved and registered on change.
+"""Keeps the broker's topics: each send and pull looks one up, and may create it; changes are saved and registered.
 
 Apache: TopicConfigManager. Topics that every broker has: constants.json `broker_startup_topics`.
 """
@@ -30,13 +30,13 @@ from twisted_mq.storage.tables.config_tables import TopicTable
 
 SCHEDULE_QUEUES = 18
 MOST_QUEUES = 65535
-"""Of a topic that clients make or alter; Apache has no limit."""
+"""The most queues of a topic that clients create or alter; Apache has no limit."""
 
 
 class TopicConfigManager:
     """Topics by name. `changed(configs)` is called after topics were created or altered, `None` after a deletion.
 
-    `save` has the table written, at once or soon.
+    `save` writes the table, at once or soon.
     """
 
     log = Logger()
@@ -56,39 +56,39 @@ class TopicConfigManager:
 
     @property
     def topics(self) -> dict[str, TopicConfig]:
-        """All topics by name; not to be changed by callers."""
+        """Return all topics by name; callers must not change them."""
         return self._table.topics
 
     @property
     def data_version(self) -> DataVersion:
-        """Counts the changes of the table, for name servers and slaves."""
+        """Return the version, which counts the changes of the table, for name servers and slaves."""
         return self._table.data_version
 
     def get(self, topic: str) -> TopicConfig | None:
-        """The configuration of a topic, or None."""
+        """Return the configuration of a topic, or None."""
         return self.topics.get(topic)
 
     def has_queue(self, topic: str, queue_id: int) -> bool:
-        """Whether the topic is there with so many queues, to read or to write."""
+        """Return True if the topic exists with that many queues, to read or to write."""
         return 0 <= queue_id < self.queue_count(topic)
 
     def queue_count(self, topic: str) -> int:
-        """The queues of a topic, to read or to write; 0 for one that is not there."""
+        """Return the number of a topic's queues, to read or to write; 0 for a missing topic."""
         config = self.topics.get(topic)
         return 0 if config is None else max(config.read_queue_nums, config.write_queue_nums)
 
     def is_ordered(self, topic: str) -> bool:
-        """Whether a topic is there, and strictly ordered."""
+        """Return True if a topic exists and is strictly ordered."""
         config = self.topics.get(topic)
         return config is not None and config.order_mode is not None
 
     def is_batch_topic(self, topic: str) -> bool | None:
-        """Whether a topic has batch queues; None for one that is not there."""
+        """Return True if a topic has batch queues; None for a missing topic."""
         config = self.topics.get(topic)
         return None if config is None else config.has_batch_queues
 
     def add_startup_topics(self, options: BrokerOptions) -> None:
-        """Make the topics that every broker has, where they are missing."""
+        """Create those topics of every broker that are missing."""
         missing = [config for config in startup_topics(options) if config.topic_name not in self.topics]
         if missing:
             self._store(missing)
@@ -96,7 +96,7 @@ class TopicConfigManager:
     def create_by_default_topic(
         self, topic: str, default_topic: str, queue_count: int, sys_flag: int, options: BrokerOptions
     ) -> TopicConfig | None:
-        """A topic inherited from a default topic (Apache: createTopicInSendMessageMethod); None where that is not allowed."""
+        """Return a topic inherited from a default topic (Apache: createTopicInSendMessageMethod); None if that is not allowed."""
         default = self.get(default_topic)
         if default is None or not default.perm & PermName.PERM_INHERIT:
             return None
@@ -115,14 +115,14 @@ class TopicConfigManager:
         return config
 
     def create_for_group(self, topic: str, queue_count: int, sys_flag: int = 0, order: bool = False) -> TopicConfig:
-        """A group's retry or dead-letter topic (Apache: createTopicInSendMessageBackMethod)."""
+        """Return a group's retry or dead-letter topic, created if missing (Apache: createTopicInSendMessageBackMethod)."""
         config = self.for_group(topic, queue_count, sys_flag, order)
         if config is not self.get(topic):
             self.update([config])
         return config
 
     def for_group(self, topic: str, queue_count: int, sys_flag: int = 0, order: bool = False) -> TopicConfig:
-        """What `create_for_group` makes: the topic that is there where it fits, else one for `update`.
+        """Return the configuration that `create_for_group` uses: the existing topic if it fits, or else one for `update`.
 
         It has at most MOST_QUEUES, whatever a table from elsewhere says of its group.
         """
@@ -140,25 +140,25 @@ class TopicConfigManager:
         )
 
     def update(self, configs: Iterable[TopicConfig]) -> None:
-        """Create or alter topics, save them, and have them registered."""
+        """Create or alter topics, save them, and register them."""
         changed = list(configs)
         self._store(changed)
         self._changed(changed)
 
     def changed_as_a_whole(self) -> None:
-        """What is true of all topics changed (the broker's permission): a new version, registered at once."""
+        """Register a change that concerns all topics (the broker's permission): a new version, at once."""
         self._save()
         self._changed(None)
 
     def replace_all(self, configs: Mapping[str, TopicConfig], version: DataVersion) -> None:
-        """Take over another broker's table as it is, version included, and have it registered."""
+        """Replace the table by another broker's, with its version, and register it."""
         self.topics.clear()
         self.topics.update(configs)
         self._save(version)
         self._changed(None)
 
     def delete(self, topic: str) -> bool:
-        """Forget a topic; False where there was none."""
+        """Delete a topic; False if there was no such topic."""
         if self.topics.pop(topic, None) is None:
             return False
         self._save()
@@ -180,7 +180,7 @@ class TopicConfigManager:
 
 
 def startup_topics(options: BrokerOptions) -> list[TopicConfig]:
-    """The topics that a broker with these options starts with."""
+    """Return the topics that a broker with these options starts with."""
     cluster, name = options.broker_cluster_name, options.broker_name
     default_queues = options.default_topic_queue_nums
     inherit = PERM_READ_WRITE | PermName.PERM_INHERIT

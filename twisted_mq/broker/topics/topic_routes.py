@@ -1,7 +1,6 @@
-"""The queues of a topic on all its brokers, as the name servers know them (Apache: TopicRouteInfoManager).
+"""Keeps the queues of topics on all their brokers, as the name servers know them (Apache: TopicRouteInfoManager).
 
-A topic is asked for once and looked up anew at each `refresh`. A broker that was given no name server knows its own
-queues only.
+A topic is looked up once, and again at each `refresh`. A broker without name servers knows its own queues only.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from twisted_mq.routing.route_cache import RouteCache
 
 
 class TopicRoutes:
-    """Where consumers of a topic find it. The cache asks the name servers; None where there are none."""
+    """The routes of topics for their consumers. The cache asks the name servers; None without name servers."""
 
     log = Logger()
 
@@ -32,7 +31,7 @@ class TopicRoutes:
         self._cache = cache
 
     async def queues(self, topic: str) -> list[MessageQueue] | None:
-        """The readable queues, sorted; None where no name server knows the topic or none answers."""
+        """Return the readable queues, sorted; None if no name server knows the topic or none answers."""
         if self._cache is None:
             return self._own_queues(topic)
         route = self._cache.get(topic)
@@ -43,7 +42,7 @@ class TopicRoutes:
         return queues if queues or route is None else subscribe_queues(topic, route)
 
     def refresh(self) -> defer.Deferred[None]:
-        """Ask anew for each topic that was asked for; one that is gone is forgotten, unless it is a retry topic."""
+        """Look up each known topic again; one that is gone is forgotten, unless it is a retry topic."""
         return defer.Deferred.fromCoroutine(self._refresh())
 
     async def _refresh(self) -> None:

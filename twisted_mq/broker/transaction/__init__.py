@@ -1,1 +1,1 @@
-"""Transactional messages: half messages, what their producers decide, and asking again where they did not."""
+"""Serves transactional messages: half messages, their producers' decisions, and checks of undecided ones."""

@@ -1,4 +1,4 @@
-"""Asks a producer what became of its transaction (39, one-way); it answers with END_TRANSACTION.
+"""Asks a producer for the outcome of its transaction (39, one-way); it answers with END_TRANSACTION.
 
 Apache: AbstractTransactionalMessageCheckListener, Broker2Client.
 """
@@ -22,7 +22,7 @@ _log = Logger()
 
 
 def check_back(members: TransactionMembers, broker_name: str, half: StoredMessage, renewed: PutResult) -> bool:
-    """Ask one live producer that may know of the message, each time the next; False where there is none.
+    """Ask one live producer that may know of the message, each time the next; False if there is no such producer.
 
     `renewed` is where the half message is now; a producer answers with these offsets.
     """

@@ -1,8 +1,8 @@
-"""Which half messages were committed already, as the real queues show it.
+"""Finds the half messages that were committed already, by their copies in the real queues.
 
-A commit puts the message into its real queue at once, and the operation that says so follows within
-transactionOpBatchInterval. After a kill in between the queue is the truth: what lies there must not be asked about, nor
-be committed again by a late answer. (5.3.3 asks, and delivers twice.)
+A commit puts the message into its real queue at once; the operation that records it follows within
+transactionOpBatchInterval. After a kill in between, the queue is the truth: a message that is there must not be asked
+about, nor be committed again by a late answer. (5.3.3 asks, and delivers twice.)
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KIND = MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 class CommittedCopies:
-    """A queue is read from behind the half message that is first asked about, and on to its end at each further question.
+    """The committed copies. A queue is read from the half message that is first asked about to its end, and on at each question.
 
-    A copy names its half message by its place in the log; one that was put again since is known by its unique key.
+    A copy names its half message by its place in the log; if that was put again since, the unique key finds it.
     """
 
     def __init__(self, store: IMessageStore) -> None:
@@ -33,7 +33,7 @@ class CommittedCopies:
         self._keys: set[tuple[Place, str]] = set()
 
     def has(self, half: StoredMessage) -> bool:
-        """Whether the half message's real queue holds it."""
+        """Return True if the half message's real queue holds it."""
         place = half.real_place
         if place is None:
             return False
@@ -62,7 +62,7 @@ class CommittedCopies:
         try:
             message = StoredMessage.read(record)
         except RecordError:
-            return  # readers pass over damage too; what is damaged was not delivered
+            return  # readers skip damage too; what is damaged was not delivered
         if message.head.sys_flag & _KIND != MessageSysFlag.TRANSACTION_COMMIT_TYPE:
             return
         self._halves.add(message.head.prepared_transaction_offset)

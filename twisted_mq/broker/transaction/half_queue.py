@@ -1,8 +1,8 @@
-"""What is known of one queue of half messages: which of them are over, and which later ones stand for earlier ones.
+"""Keeps the state of one queue of half messages: which of them are over, and which later ones replace earlier ones.
 
 Pure. Numbers are queue offsets: `half` ones of the half topic, `op` ones of the operations' topic, whose messages list
-half offsets that are over ("7,9,12,"). Apache reads the operations anew at each check; here what was read stays until
-the check has passed the half messages.
+half offsets that are over ("7,9,12,"). Apache reads the operations again at each check; here they are kept in memory
+until the check has passed the half messages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import attrs
 
 NOT_WRITTEN = -1
-"""Stands for the op offset of what is over but not in an operation on disk yet."""
+"""Used as the op offset of a half message that is over but not in an operation on disk yet."""
 
 
 @attrs.frozen
@@ -25,7 +25,9 @@ class _Over:
 
 @attrs.define(eq=False)
 class HalfQueue:
-    """`half_offset` is the first half message that the check has not passed, `op_offset` the first operation not read."""
+    """A queue of half messages. `half_offset` is the first one that the check has not passed, `op_offset` the first
+    operation not read.
+    """
 
     queue_id: int
     half_offset: int
@@ -38,19 +40,19 @@ class HalfQueue:
     # what producers decide
 
     def newest(self, half: int) -> int:
-        """The half message that stands for this one now; itself where it was not renewed."""
+        """Return the half message that replaces this one now; itself if it was not renewed."""
         return self._newest.get(half, half)
 
     def is_over(self, half: int) -> bool:
-        """Whether a decision is known and the check has not passed it yet."""
+        """Return True if a decision is known and the check has not passed it yet."""
         return self.newest(half) in self._over
 
     def was_passed(self, half: int) -> bool:
-        """Whether the check went past a message and what stands for it: a decision about it is forgotten since."""
+        """Return True if the check passed a message and its replacement, so that a decision about it is forgotten."""
         return self.newest(half) < self.half_offset
 
     def end(self, half: int) -> int:
-        """Note a decision before it is written; returns the offset to write."""
+        """Record a decision before it is written; return the offset to write."""
         newest = self.newest(half)
         self._over[newest] = _Over(NOT_WRITTEN, newest)
         return newest
@@ -58,7 +60,7 @@ class HalfQueue:
     # the operations
 
     def read_operation(self, op_offset: int, halves: Iterable[int], half_end: int) -> None:
-        """Take over one operation; `half_end` is the offset behind the half queue's last message."""
+        """Store one operation; `half_end` is the offset after the half queue's last message."""
         listed = set(halves)
         for half in listed:
             self._forget_operation(self._over.get(half))
@@ -69,13 +71,13 @@ class HalfQueue:
 
     @property
     def done_op_offset(self) -> int:
-        """Operations before it are used up; what comes from there on has to be read again after a restart."""
+        """Return the first operation that is still needed; a restart reads again from there on."""
         return next(iter(self._open_operations), self.op_offset)
 
     # the check
 
     def pass_over(self, half: int, first: int | None = None) -> bool:
-        """Whether a message is over; then it is forgotten. `first` is the offset it had before it was renewed."""
+        """Return True if a message is over, and forget it then. `first` is the offset it had before it was renewed."""
         known = [offset for offset in (half, first) if offset in self._over]
         for offset in known:
             assert offset is not None
@@ -85,21 +87,21 @@ class HalfQueue:
         return bool(known)
 
     def renew(self, half: int, later: int) -> None:
-        """A message was put again behind the others; decisions about it are about the later one from now on."""
+        """Record that a message was put again at the queue's end: decisions about it are about the later one from now on."""
         earlier = [*self._earlier.pop(half, []), half]
         self._newest.update(dict.fromkeys(earlier, later))
         self._earlier[later] = earlier
 
     def resolve(self, half: int) -> None:
-        """Nothing more will be asked about this message."""
+        """Forget what a message replaced, because it is settled."""
         for offset in self._earlier.pop(half, []):
             del self._newest[offset]
 
     def forget_passed(self) -> None:
-        """Forget the decisions that no message can be left for, now that the check has come to `half_offset`.
+        """Forget decisions that no message can need any more, now that the check has come to `half_offset`.
 
-        One about a message before that point may be about a renewed one that was made before a restart and lies behind
-        it: it is kept until the check has passed what was there when it was read.
+        A decision about a message before that offset may be about a renewed one that was put before a restart and is
+        after it. It is kept until the check has passed all messages that existed when it was read.
         """
         half_offset = self.half_offset
         gone = [

@@ -54,7 +54,9 @@ class TransactionMembers:
             access.check_topic(channel, command, PUBLISH, _topic_of(half))
 
     def to_ask(self, half: StoredMessage) -> Channel | None:
-        """Return a connection that may be asked about the half message, each time the next one; None if there is none."""
+        """Return a connection that may be asked about the half message, each time the next one; None if no such
+        connection exists.
+        """
         group = _group_of(half)
         return self._broker.producers.available_channel(group, lambda client: self._may_be_asked(client, half, group))
 

@@ -1,9 +1,9 @@
-"""Operations: messages of RMQ_SYS_TRANS_OP_HALF_TOPIC that say which half messages are over.
+"""Writes operations: messages of RMQ_SYS_TRANS_OP_HALF_TOPIC that say which half messages are over.
 
 Their tag is "d", their body the half queue offsets in text, each with a comma: b"7,9,12,". Several decisions go into
 one (Apache: TransactionalOpBatchService), written at the latest `interval` after the first of them, or when their text
-is longer than the limit. What is not written when the broker dies is asked about again. Where answers wait for the disk
-or a slave, each decision is written at once.
+is longer than the limit. Decisions that are not written when the broker dies are asked for again. If answers wait for the
+disk or a slave, each decision is written at once.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SEPARATOR = ","
 
 
 class OperationError(ValueError):
-    """An operation that does not say what is over."""
+    """Raised for an operation whose body is malformed."""
 
 
 def listed_halves(operation: StoredMessage) -> list[int]:
-    """The half queue offsets in an operation. Raises OperationError for another tag or what is no number."""
+    """Return the half queue offsets in an operation. Raises OperationError for another tag or something that is not a number."""
     if operation.properties.get(PROPERTY_TAGS) != REMOVE_TAG:
         raise OperationError(f"tag {operation.properties.get(PROPERTY_TAGS)!r} instead of {REMOVE_TAG!r}")
     text = operation.body.decode("utf-8", "replace")
@@ -43,7 +43,7 @@ def listed_halves(operation: StoredMessage) -> list[int]:
 
 
 def make_operation(queue_id: int, halves: Iterable[int], now_ms: int, host: bytes) -> InnerMessage:
-    """One operation; `host` is the broker's address as records hold it."""
+    """Return an operation; `host` is the broker's address as records hold it."""
     properties = {PROPERTY_WAIT_STORE_MSG_OK: "true", PROPERTY_TAGS: REMOVE_TAG}
     body = "".join(f"{half}{SEPARATOR}" for half in halves).encode()
     text = encode_properties(properties).encode()
@@ -60,7 +60,7 @@ def make_operation(queue_id: int, halves: Iterable[int], now_ms: int, host: byte
 
 
 class OperationParts(Protocol):
-    """The broker that writes operations."""
+    """The parts of the broker that writes operations."""
 
     options: BrokerOptions
     clock: interfaces.IReactorTime
@@ -73,7 +73,7 @@ class OperationParts(Protocol):
 
 
 class OperationWriter:
-    """Collects what is over and writes it. `written` is called behind each write, to make it visible."""
+    """Collects and writes decisions. `written` is called after each write, to make it visible."""
 
     log = Logger()
 
@@ -85,7 +85,7 @@ class OperationWriter:
         self._call: interfaces.IDelayedCall | None = None
 
     def add(self, queue_id: int, half: int) -> None:
-        """Note that a half message of a queue is over."""
+        """Record that a half message of a queue is over."""
         self._waiting.setdefault(queue_id, []).append(half)
         self._sizes[queue_id] = self._sizes.get(queue_id, 0) + len(str(half)) + len(SEPARATOR)
         if self._broker.durability.waits or self._sizes[queue_id] > self._broker.options.transaction_op_msg_max_size:
@@ -93,7 +93,7 @@ class OperationWriter:
         self._write_later()
 
     def flush(self) -> None:
-        """Write everything now; used when the broker stops too."""
+        """Write everything now; also used when the broker stops."""
         call, self._call = self._call, None
         if call is not None and call.active():
             call.cancel()
@@ -112,7 +112,7 @@ class OperationWriter:
             self._call = self._broker.clock.callLater(seconds, self._due)
 
     def _write(self, queue_id: int) -> None:
-        """What the store does not take now waits for the next time."""
+        """Write a queue's decisions. Those that the store does not accept now wait for the next time."""
         broker, halves = self._broker, self._waiting[queue_id]
         operation = make_operation(queue_id, halves, broker.wall_ms(), broker.store_host)
         status = broker.store.put_message(operation).status

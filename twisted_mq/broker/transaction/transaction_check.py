@@ -1,8 +1,8 @@
 """Walks through the undecided half messages and asks their producers (Apache: TransactionalMessageServiceImpl.check).
 
-A message is asked about once it is older than transactionTimeOut, or than its own immunity, and then again in each
-round; behind transactionCheckMax times, or fileReservedTime hours, it goes to TRANS_CHECK_MAX_TIME_TOPIC. What is asked
-about, or is not to be asked about yet, is put again behind the others, so that the walk never comes back.
+A message is asked about once it is older than transactionTimeOut, or than its own immunity, and then again in each round;
+after transactionCheckMax times, or fileReservedTime hours, it goes to TRANS_CHECK_MAX_TIME_TOPIC. A message that is asked
+about, or must not be asked about yet, is put again at the queue's end, so that the walk never comes back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HOUR_MS = 3_600_000
 
 
 class CheckParts(MemberParts, Protocol):
-    """The broker whose half messages are checked."""
+    """The parts of the broker whose half messages are checked."""
 
     wall_ms: Callable[[], int]
     store: IMessageStore
@@ -53,9 +53,9 @@ class CheckParts(MemberParts, Protocol):
 
 
 class TransactionCheck:
-    """One broker's walk; `queues` holds what is known of each half queue, and grows with the store's queues.
+    """The walk of one broker; `queues` holds the state of each half queue, and grows with the store's queues.
 
-    `ended` says of a half message that nothing is known about whether it is over all the same.
+    `ended` returns True if a half message without a known decision is over all the same.
     """
 
     log = Logger()
@@ -68,7 +68,7 @@ class TransactionCheck:
         self.queues: dict[int, HalfQueue] = {}
 
     def queue(self, queue_id: int) -> HalfQueue:
-        """The state of a queue, begun where the last run of the broker stopped."""
+        """Return the state of a queue, starting where the last run of the broker stopped."""
         queue = self.queues.get(queue_id)
         if queue is None:
             half, op = self._position(HALF_TOPIC, queue_id), self._position(OP_TOPIC, queue_id)
@@ -76,14 +76,14 @@ class TransactionCheck:
         return queue
 
     def _position(self, topic: str, queue_id: int) -> int:
-        """The saved offset, brought into what the queue holds: a log that lost its end is shorter."""
+        """Return the saved offset, limited to the queue's range: a log that lost its end is shorter."""
         store = self._broker.store
         saved = self._broker.offsets.query(TRANSACTION_GROUP, topic, queue_id)
         first, end = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
         return first if saved is None else max(first, min(saved, end))
 
     def round(self) -> Iterator[None]:
-        """One check of everything, to be run in steps: each `next` looks at one message, or some operations."""
+        """Check everything once, in steps: each `next` handles one message, or some operations."""
         end = self._broker.store.max_physical_offset()
         for queue_id in sorted({*self._broker.store.queue_ids(HALF_TOPIC), *self.queues}):
             queue = self.queue(queue_id)
@@ -127,7 +127,7 @@ class TransactionCheck:
         self._save_positions(queue)
 
     def _look_at(self, queue: HalfQueue, offset: int, end: int) -> int | None:
-        """The offset to go on with; None where the round ends."""
+        """Return the offset to go on with; None if the round ends."""
         result = self._broker.store.get_message(HALF_TOPIC, queue.queue_id, offset, 1, _READ_BYTES, None)
         if not result.records:
             return self._gap(offset, result)
@@ -149,7 +149,7 @@ class TransactionCheck:
         return result.next_begin_offset
 
     def _decide(self, queue: HalfQueue, half: StoredMessage, end: int) -> bool:
-        """Decide an undecided message; False where the round ends with it: the round itself put it behind `end`."""
+        """Decide an undecided message; False if the round ends with it, because the round itself put it after `end`."""
         if self._ended(half):
             return True
         options, head, now = self._broker.options, half.head, self._broker.wall_ms()
@@ -200,7 +200,7 @@ class TransactionCheck:
         return False
 
     def _save_positions(self, queue: HalfQueue) -> None:
-        """Note how far the walk came, once what it put again is on disk: a power cut must not lose the only copy."""
+        """Save the walk's position once the messages that it put again are on disk: a power cut must not lose the only copy."""
         broker, half, op = self._broker, queue.half_offset, queue.done_op_offset
 
         def note(flushed: bool) -> None:

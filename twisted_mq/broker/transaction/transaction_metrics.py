@@ -1,4 +1,4 @@
-"""How many half messages of each topic are undecided (Apache: TransactionMetrics)."""
+"""Counts the undecided half messages of each topic (Apache: TransactionMetrics)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted_mq.protocol.bodies.metrics import TransactionMetric
 
 
 class MetricsTable(Protocol):
-    """What keeps the counts: TransactionMetricsTable, or anything like it in memory."""
+    """A table of counts: TransactionMetricsTable, or one in memory."""
 
     counts: dict[str, TransactionMetric]
     data_version: DataVersion
@@ -32,10 +32,10 @@ class TransactionMetrics:
         self._table.data_version = self._table.data_version.next_version(now, self._table.data_version.state_version)
 
     def count(self, topic: str) -> int:
-        """0 for a topic without transactions."""
+        """Return the count of a topic; 0 for a topic without transactions."""
         metric = self._table.counts.get(topic)
         return metric.count if metric is not None else 0
 
     def save(self) -> bool:
-        """Write what changed. Raises OSError."""
+        """Write the changes. Raises OSError."""
         return self._table.save()

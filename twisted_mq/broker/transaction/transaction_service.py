@@ -1,7 +1,7 @@
-"""A broker's transactions: taking half messages, ending them, and checking those that nobody ended.
+"""Runs a broker's transactions: takes half messages, ends them, and checks those without a decision.
 
 Apache: TransactionalMessageServiceImpl, TransactionalMessageCheckService. A rollback that came just before the broker
-died, within transactionOpBatchInterval, is asked about again; a commit is not, see `committed_copies`.
+died, within transactionOpBatchInterval, is asked for again; a commit is not, see `committed_copies`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
 
 STEPS_A_TURN = 32
-"""Messages that a check looks at before the clients get their turn."""
+"""Messages that a check handles before the clients get their turn."""
 
 NOT_FOUND = "Find prepared transaction message failed"
 
 
 class TransactionParts(OperationParts, CheckParts, Protocol):
-    """The broker whose transactions these are."""
+    """The parts of the broker whose transactions these are."""
 
     advertised_ip: str
     postponement: Postponement
@@ -51,7 +51,7 @@ class TransactionParts(OperationParts, CheckParts, Protocol):
 
 
 class TransactionService:
-    """Made with the broker; `check` is called each transactionCheckInterval."""
+    """The transactions of one broker; `check` is called each transactionCheckInterval."""
 
     log = Logger()
 
@@ -70,18 +70,20 @@ class TransactionService:
     # producers
 
     def prepare(self, message: InnerMessage) -> InnerMessage:
-        """The half message of a send. Raises BrokerError where transactions are refused."""
+        """Return the half message of a send. Raises BrokerError if transactions are refused."""
         if self._broker.options.reject_transaction_message:
             remark = f"the broker[{self._broker.advertised_ip}] sending transaction message is forbidden"
             raise BrokerError(ResponseCode.NO_PERMISSION, remark)
         return prepare(message)
 
     def prepared(self, message: InnerMessage) -> None:
-        """A half message was stored."""
+        """Count a stored half message."""
         self.metrics.add(message.property_map[PROPERTY_REAL_TOPIC], 1)
 
     def find(self, physical_offset: int) -> StoredMessage:
-        """The half message at a place in the log. Raises BrokerError where there is none, or it was ended already."""
+        """Return the half message at a place in the log. Raises BrokerError if there is no such message, or it was ended
+        already.
+        """
         half = self._look(physical_offset)
         if half is None or half.topic != HALF_TOPIC:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, NOT_FOUND)
@@ -90,7 +92,9 @@ class TransactionService:
         return half
 
     def _is_over(self, half: StoredMessage) -> bool:
-        """What no decision is known about may have been decided before the check passed it, or before a restart."""
+        """Return True if a half message is over. A decision may have been forgotten after the check passed it, or after a
+        restart.
+        """
         queue, offset = self._check.queue(half.head.queue_id), half.head.queue_offset
         if queue.is_over(offset):
             return True
@@ -98,7 +102,7 @@ class TransactionService:
         return is_old and self._copies.has(half)
 
     def _ended_before(self, half: StoredMessage) -> bool:
-        """Whether a half message of an earlier run was committed, or asked about, in that; then it is written down as over."""
+        """Return True if an earlier run committed a half message, or put it again; record it as over then."""
         if half.head.physical_offset >= self._began_at or not (self._copies.has(half) or self._is_repeated(half)):
             return False
         self.log.info("half message was over before the restart: offset={o}", o=half.head.physical_offset)
@@ -106,7 +110,9 @@ class TransactionService:
         return True
 
     def _is_repeated(self, half: StoredMessage) -> bool:
-        """Whether the check met its message before: a power cut takes back how far it came, not what it put again."""
+        """Return True if the check met its message before: a power cut takes back the check's position, but not what it
+        put again.
+        """
         key, offset = half.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX), half.head.queue_offset
         return key is not None and self._first_of_key.setdefault(key, offset) != offset
 
@@ -132,13 +138,13 @@ class TransactionService:
         self.roll_back(half)
 
     def roll_back(self, half: StoredMessage) -> None:
-        """Nothing more is to become of the half message."""
+        """Record that the half message will not be delivered."""
         queue = self._check.queue(half.head.queue_id)
         self._operations.add(queue.queue_id, queue.end(half.head.queue_offset))
         self.metrics.add(half.properties.get(PROPERTY_REAL_TOPIC, ""), -1)
 
     def given_up(self, physical_offset: int) -> StoredMessage:
-        """The message at a place in the log that was given up. Raises BrokerError where there is none."""
+        """Return the message at a place in the log that was given up. Raises BrokerError if there is no such message."""
         half = self._look(physical_offset)
         if half is None or half.topic != CHECK_MAX_TIME_TOPIC:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, f"no message of {CHECK_MAX_TIME_TOPIC} has this id")
@@ -155,7 +161,7 @@ class TransactionService:
     # the broker's own time
 
     def check(self) -> defer.Deferred[None]:
-        """One round; fires when it is through, whatever happened."""
+        """Run one round. Fires when it is over, whatever happened."""
         done = self._cooperator.coiterate(self._check.round())
         return done.addErrback(self._check_failed).addCallback(self._show_changes)
 
@@ -167,7 +173,7 @@ class TransactionService:
             self.log.failure("check of transactions failed, tried again in the next round", reason)
 
     def stop(self) -> None:
-        """Check no more, and write what was decided. The store is still open."""
+        """Stop checking, and write the decisions. The store is still open."""
         self._cooperator.stop()
         self._operations.flush()
 
