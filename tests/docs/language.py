@@ -53,6 +53,8 @@ MENDED = (
     "storage/tools",
     "twisted_mq/broker",
     "twisted_mq/client",
+    "twisted_mq/namesrv",
+    "twisted_mq/remoting",
     "twisted_mq/routing",
     "twisted_mq/admin",
     "twisted_mq/aio",

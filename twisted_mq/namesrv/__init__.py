@@ -1,1 +1,1 @@
-"""The name server: which brokers live, which queues a topic has, and a key-value configuration."""
+"""Implements the name server: which brokers live, which queues a topic has, and a key-value configuration."""

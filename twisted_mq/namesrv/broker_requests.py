@@ -1,4 +1,4 @@
-"""What brokers ask of a name server: to be registered, to be heard, to leave (Apache: DefaultRequestProcessor)."""
+"""Serves brokers: registration, signs of life, departure (Apache: DefaultRequestProcessor)."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.turns import Work, then
 
 V3_0_11 = 37
-"""MQVersion ordinal from which a registration's body is a RegisterBrokerBody; before, the topics alone."""
+"""MQVersion ordinal from which a registration's body is a RegisterBrokerBody; before, it has only the topics."""
 
 ZONE_NAME = "__ZONE_NAME"
-"""Header field outside of the declared ones (Apache: MixAll.ZONE_NAME)."""
+"""Header field that no header class declares (Apache: MixAll.ZONE_NAME)."""
 
 LARGE_BODY = 4096
-"""Deflated, this may be 4 MiB of topics."""
+"""A compressed body of this size may hold 4 MiB of topics."""
 MAX_VERSION_BYTES = 4096
 
 NOT_SET = "not set any response code"
-"""Remark of Apache's answers whose code was never set; clients see it beside code 0."""
+"""Remark of Apache's answers whose code was never set; clients see it with code 0."""
 
 
 def register_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """REGISTER_BROKER."""
+    """Serve REGISTER_BROKER."""
     _check_proof(state, command)
     header = decode_header(RegisterBrokerRequestHeader, command)
     if header.body_crc32 and header.body_crc32 != zlib.crc32(command.body) & 0x7FFFFFFF:
@@ -102,7 +102,7 @@ def _registration(
 
 
 def _read(header: RegisterBrokerRequestHeader, command: RemotingCommand) -> Work[RegisteredTopics]:
-    """The body's three forms. Without a body: no topics, version 0."""
+    """Parse the body's three forms. Without a body: no topics, version 0."""
     if not command.body:
         return RegisteredTopics()
     if command.version >= V3_0_11:
@@ -123,7 +123,7 @@ def _order_topics(state: NamesrvState) -> bytes:
 
 
 def unregister_broker(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """UNREGISTER_BROKER."""
+    """Serve UNREGISTER_BROKER."""
     _check_proof(state, command)
     header = decode_header(UnRegisterBrokerRequestHeader, command)
     key = BrokerAddress(header.cluster_name, header.broker_addr)
@@ -133,7 +133,7 @@ def unregister_broker(state: NamesrvState, channel: Channel, command: RemotingCo
 
 
 def query_data_version(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """QUERY_DATA_VERSION: whether the broker must register again; counts as a sign of life."""
+    """Serve QUERY_DATA_VERSION: whether the broker must register again. It counts as a sign of life."""
     header = decode_header(QueryDataVersionRequestHeader, command)
     key = BrokerAddress(header.cluster_name, header.broker_addr)
     body = check_size(command, MAX_VERSION_BYTES)
@@ -146,14 +146,14 @@ def query_data_version(state: NamesrvState, channel: Channel, command: RemotingC
 
 
 def broker_heartbeat(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """BROKER_HEARTBEAT."""
+    """Serve BROKER_HEARTBEAT."""
     header = decode_header(BrokerHeartbeatRequestHeader, command)
     state.routes.heard_from(BrokerAddress(header.cluster_name, header.broker_addr), state.now_ms())
     return answer(command)
 
 
 def broker_member_group(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_BROKER_MEMBER_GROUP."""
+    """Serve GET_BROKER_MEMBER_GROUP."""
     header = decode_header(GetBrokerMemberGroupRequestHeader, command)
     group = route_query.broker_member_group(state.routes, header.cluster_name, header.broker_name)
     body = encode_body(GetBrokerMemberGroupResponseBody(broker_member_group=group))
@@ -161,12 +161,12 @@ def broker_member_group(state: NamesrvState, channel: Channel, command: Remoting
 
 
 def broker_cluster_info(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_BROKER_CLUSTER_INFO."""
+    """Serve GET_BROKER_CLUSTER_INFO."""
     return answer(command, body=encode_body(route_query.cluster_info(state.routes)))
 
 
 def wipe_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """WIPE_WRITE_PERM_OF_BROKER."""
+    """Serve WIPE_WRITE_PERM_OF_BROKER."""
     header = decode_header(WipeWritePermOfBrokerRequestHeader, command)
     work = state.routes.set_writable(header.broker_name, False)
     return then(
@@ -176,7 +176,7 @@ def wipe_write_permission(state: NamesrvState, channel: Channel, command: Remoti
 
 
 def add_write_permission(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """ADD_WRITE_PERM_OF_BROKER."""
+    """Serve ADD_WRITE_PERM_OF_BROKER."""
     header = decode_header(AddWritePermOfBrokerRequestHeader, command)
     work = state.routes.set_writable(header.broker_name, True)
     return then(

@@ -1,4 +1,4 @@
-"""What brokers say of topics, found by topic and by broker. Pure; changes of many topics are work in slices."""
+"""Keeps values that brokers registered for topics, by topic and by broker. Pure; changes of many topics are work in slices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def at_once(work: Generator[object, None, T]) -> T:
-    """All slices of work in one go."""
+    """Run all slices of work in one go."""
     try:
         while True:
             next(work)
@@ -27,9 +27,9 @@ def at_once(work: Generator[object, None, T]) -> T:
 
 @attrs.define(eq=False)
 class ByTopic(Generic[V]):
-    """Topic -> broker name -> what that broker says of it; topics in order. `changes` counts up with each change.
+    """Topic -> broker name -> that broker's value; topics in order. `changes` counts the changes.
 
-    A topic's values are never changed but replaced, so that topics may share them: a million dictionaries cost the
+    A topic's values are replaced, never changed, so that topics may share them: a million dictionaries cost the
     garbage collector half a second at a time.
     """
 
@@ -42,14 +42,14 @@ class ByTopic(Generic[V]):
     _of_broker: dict[str, set[str]] = attrs.field(factory=dict, init=False)
 
     def topics_of(self, broker_name: str) -> Collection[str]:
-        """In no order."""
+        """Return the topics of a broker, in no order."""
         return self._of_broker.get(broker_name, ())
 
     def get(self, topic: str, broker_name: str) -> V | None:
         return self.by_topic.get(topic, {}).get(broker_name)
 
     def put(self, topic: str, broker_name: str, value: V) -> bool:
-        """Whether that is something new."""
+        """Set a value. Returns True if it is new."""
         values = self.by_topic.get(topic, {})
         before = values.get(broker_name)
         if before is value or before == value:
@@ -63,7 +63,7 @@ class ByTopic(Generic[V]):
         return True
 
     def drop(self, topic: str, broker_name: str) -> None:
-        """Forget what a broker says of a topic."""
+        """Forget a broker's value for a topic."""
         topics = self._of_broker.get(broker_name, set())
         if topic not in topics:
             return
@@ -79,23 +79,23 @@ class ByTopic(Generic[V]):
         self.changes += 1
 
     def drop_topic(self, topic: str) -> None:
-        """Forget what all brokers say of a topic."""
+        """Forget all brokers' values for a topic."""
         for broker_name in list(self.by_topic.get(topic, ())):
             self.drop(topic, broker_name)
 
     def drop_each(self, broker_name: str, topics: Collection[str]) -> Generator[None, None, None]:
-        """Forget what a broker says of these topics."""
+        """Forget a broker's values for these topics."""
         for number, topic in enumerate(list(topics), 1):
             self.drop(topic, broker_name)
             if not number % TOPICS_OF_SLICE:
                 yield
 
     def drop_broker(self, broker_name: str) -> Generator[None, None, None]:
-        """Forget all that a broker says."""
+        """Forget all values of a broker."""
         yield from self.drop_each(broker_name, self.topics_of(broker_name))
 
     def change_each(self, broker_name: str, change: Callable[[V], V]) -> Generator[None, None, int]:
-        """Change what a broker says of all its topics; returns how many it has."""
+        """Change a broker's values for all its topics; returns how many it has."""
         topics = list(self.topics_of(broker_name))
         for number, topic in enumerate(topics, 1):
             held = self.get(topic, broker_name)

@@ -1,4 +1,4 @@
-"""Key-value configuration and the name server's own settings over the wire (Apache: DefaultRequestProcessor)."""
+"""Serves the key-value configuration and the name server's own settings (Apache: DefaultRequestProcessor)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.turns import Work, outcome, then
 
 MAX_SETTINGS_BYTES = 16 * 1024
-"""All settings of a name server have less than two."""
+"""The longest body with settings; all settings of a name server together have less than 2 KiB."""
 
 
 def put_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """PUT_KV_CONFIG. Answered when it is on disk."""
+    """Serve PUT_KV_CONFIG. The answer leaves once the change is on disk."""
     header = decode_header(PutKVConfigRequestHeader, command)
     return _changed(state, command, header.namespace, header.key, header.value)
 
@@ -51,7 +51,7 @@ def _change(state: NamesrvState, namespace: str, key: str, value: str | None) ->
 
 
 def get_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_KV_CONFIG."""
+    """Serve GET_KV_CONFIG."""
     header = decode_header(GetKVConfigRequestHeader, command)
     value = state.kv_config.get(header.namespace, header.key)
     if value is None:
@@ -60,13 +60,13 @@ def get_kv_config(state: NamesrvState, channel: Channel, command: RemotingComman
 
 
 def delete_kv_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """DELETE_KV_CONFIG; a key that is not there is a success too."""
+    """Serve DELETE_KV_CONFIG; deleting a missing key is a success too."""
     header = decode_header(DeleteKVConfigRequestHeader, command)
     return _changed(state, command, header.namespace, header.key, None)
 
 
 def kv_list_by_namespace(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_KVLIST_BY_NAMESPACE."""
+    """Serve GET_KVLIST_BY_NAMESPACE."""
     header = decode_header(GetKVListByNamespaceRequestHeader, command)
     keys = state.kv_config.namespace(header.namespace)
     if keys is None:
@@ -75,15 +75,15 @@ def kv_list_by_namespace(state: NamesrvState, channel: Channel, command: Remotin
 
 
 def get_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_NAMESRV_CONFIG: lines of key=value."""
+    """Serve GET_NAMESRV_CONFIG: lines of key=value."""
     return answer(command, body=options_text(state.options).encode())
 
 
 def update_config(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """UPDATE_NAMESRV_CONFIG: settings of the allow-list, all or none of a request.
+    """Serve UPDATE_NAMESRV_CONFIG: settings of the allow-list, all or none of a request.
 
-    They are written to configStorePath first. Unlike Apache, a key that may not be changed is refused by name and a
-    value of the wrong type is an error.
+    They are first written to configStorePath. Unlike Apache, refuse a key that may not be changed by its name, and a
+    value of the wrong type.
     """
     return then(state.turns.run("settings", _update(state, command)), lambda _: answer(command))
 

@@ -1,8 +1,7 @@
-"""The key-value configuration: namespaces of keys in one JSON file (Apache: KVConfigManager).
+"""Keeps the key-value configuration: namespaces of keys in one JSON file (Apache: KVConfigManager).
 
-File: {"configTable":{"NAMESPACE":{"key":"value"}}}; the version before stands in FILE.bak. A change has three steps, of
-which `write` may run in a thread: changed, write, show. A file that cannot be read does not hold up the start: the other
-version takes its place.
+File: {"configTable":{"NAMESPACE":{"key":"value"}}}; FILE.bak has the version before. A change has three steps, of which
+`write` may run in a thread: changed, write, show. If a file cannot be read, the start goes on with the other version.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from twisted_mq.storage.files.replace_file import replace_file
 Namespaces = dict[str, dict[str, str]]
 
 MAX_BYTES = 1024 * 1024
-"""Names, keys and values together: each change writes all of them. Apache has no limit."""
+"""The limit of names, keys and values together, because each change writes all of them. Apache has no limit."""
 BYTES_OF_KEY = 8
-"""What a key and a namespace take beside their text."""
+"""The bytes that a key or a namespace counts in addition to its text."""
 
 
 class KVConfigFull(Exception):
-    """A key for which there is no room."""
+    """Raised for a key for which there is no room."""
 
 
 class KVConfig:
@@ -37,7 +36,7 @@ class KVConfig:
         self._size = 0
 
     def load(self) -> None:
-        """Read the file, or its .bak where it is damaged; with neither, start empty."""
+        """Read the file, or its .bak if it is damaged; with neither, start empty."""
         for path in (self._path, f"{self._path}.bak"):
             try:
                 self.show(_read(path))
@@ -52,7 +51,7 @@ class KVConfig:
             return
 
     def changed(self, namespace: str, key: str, value: str | None) -> Namespaces | None:
-        """All namespaces with a key set, or dropped (None); its namespace stays. None where nothing changes.
+        """Return all namespaces with a key set, or dropped (None); its namespace stays. None if nothing changes.
 
         Raises KVConfigFull.
         """
@@ -73,16 +72,16 @@ class KVConfig:
         return changed
 
     def show(self, namespaces: Namespaces) -> None:
-        """These are written, and found from now on."""
+        """Use these namespaces from now on, because they are written."""
         self._namespaces = namespaces
         self._size = _size(namespaces)
 
     def get(self, namespace: str, key: str) -> str | None:
-        """The value, or None."""
+        """Return the value, or None."""
         return self._namespaces.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
-        """All keys of a namespace; None where nothing was ever put in it."""
+        """Return all keys of a namespace; None if it never had any."""
         keys = self._namespaces.get(namespace)
         return None if keys is None else dict(keys)
 
@@ -101,7 +100,7 @@ def _size(namespaces: Namespaces) -> int:
 
 
 def _read(path: str) -> Namespaces:
-    """The namespaces of a file. Raises OSError, ValueError."""
+    """Return the namespaces of a file. Raises OSError, ValueError."""
     with open(path, encoding="utf-8") as file:
         content = json.load(file)
     table = content.get("configTable") if isinstance(content, dict) else None

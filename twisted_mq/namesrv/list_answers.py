@@ -1,4 +1,4 @@
-"""Lists of topics as encoded bodies, kept until the table changes: they are asked for again and again, and long."""
+"""Keeps encoded lists of topics until the table changes, because they are long and often requested."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.turns import Turns
 
 MAX_BODY_BYTES = MAX_FRAME_BYTES - 64 * 1024
-"""No client reads a larger frame."""
+"""The longest body: no client reads a larger frame."""
 KEPT = 8
-"""Lists: those of the clusters asked for last, and of units."""
+"""The number of kept lists: those of the clusters that were requested last, and of units."""
 
 
 @attrs.define(eq=False)
 class ListAnswers:
-    """Made in slices; who asks meanwhile waits for the same list."""
+    """Encoded lists, made in slices. Requests that come meanwhile wait for the same list."""
 
     _routes: RouteTable
     _turns: Turns
@@ -33,7 +33,7 @@ class ListAnswers:
     """List -> version of the table and body."""
 
     def body(self, name: str, names: Callable[[RouteTable], Names]) -> bytes | defer.Deferred[bytes]:
-        """A TopicList. Raises, or fails with, BrokerError where it is too long for a frame."""
+        """Return a TopicList. Raises, or fails with, BrokerError if it is too long for a frame."""
         return self._turns.run(("list", name), self._made(name, names))
 
     def _made(self, name: str, names: Callable[[RouteTable], Names]) -> Generator[None, None, bytes]:
@@ -50,7 +50,7 @@ class ListAnswers:
 
 
 def _encoded(names: list[str]) -> Generator[None, None, bytes]:
-    """As encode_body(TopicList(topic_list=names))."""
+    """Encode as encode_body(TopicList(topic_list=names)) does."""
     pieces: list[bytes] = []
     for start in range(0, len(names), TOPICS_OF_SLICE):
         if start:

@@ -1,4 +1,4 @@
-"""A name server's figures; Apache's has none."""
+"""Publishes a name server's metrics; Apache's name server has none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twisted_mq.turns import Work
 
 @attrs.frozen
 class Scrape:
-    """What one answer is made of."""
+    """The values for one answer."""
 
     state: NamesrvState
     server: RemotingServerFactory
@@ -36,7 +36,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
 
 
 def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsSite:
-    """Serves one name server. Raises ConfigError where metricsLabel is wrong."""
+    """Return the site of one name server. Raises ConfigError if metricsLabel is wrong."""
     common = _common(state)
 
     def text() -> defer.Deferred[bytes]:
@@ -46,7 +46,7 @@ def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsS
 
 
 def figures_of(state: NamesrvState, server: RemotingServerFactory) -> Callable[[], defer.Deferred[list[Metric]]]:
-    """What collects all figures, anew with each call. Raises ConfigError where metricsLabel is wrong."""
+    """Return a function that collects all metrics at each call. Raises ConfigError if metricsLabel is wrong."""
     common = _common(state)
 
     def collect() -> defer.Deferred[list[Metric]]:

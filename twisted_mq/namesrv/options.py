@@ -1,5 +1,6 @@
-"""The name server's settings: one field for each property that it uses (Apache: NamesrvConfig, NettyServerConfig),
-with the same key and default."""
+"""Defines the name server's settings: one field for each property that it uses (Apache: NamesrvConfig,
+NettyServerConfig), with the same key and default.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
 
 LISTEN_PORT = 9876
-"""What Apache's start-up code sets before it reads the file; NettyServerConfig's own default is 0."""
+"""The port that Apache's start-up code sets before it reads the file; NettyServerConfig's own default is 0."""
 
 
 @attrs.define(kw_only=True)
 class NamesrvOptions(MetricsOptions):
-    """Settings of one name server. Mutable: the configuration requests change what is on the allow-list."""
+    """Settings of one name server. Mutable: configuration requests change those on the allow-list."""
 
     bind_address: str = option("bindAddress", "0.0.0.0", "address that the socket is bound to")
     listen_port: int = option("listenPort", LISTEN_PORT, "port for brokers and clients", limits=PORT)
@@ -78,6 +79,6 @@ class NamesrvOptions(MetricsOptions):
 
     @property
     def refused_keys(self) -> frozenset[str]:
-        """Keys that Apache refuses to update whatever the list says, and those of the list."""
+        """Return the keys that Apache never updates, whatever the list says, and those of the list itself."""
         fixed = ("configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome")
         return frozenset((*fixed, *self.config_black_list.split(";"))) - {""}

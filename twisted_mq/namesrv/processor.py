@@ -1,4 +1,4 @@
-"""Request code -> function: everything that a 5.3.3 name server serves."""
+"""Maps request codes to functions: everything that a 5.3.3 name server serves."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ REQUESTS: dict[RequestCode, RequestFunction] = {
 
 
 def processors(state: NamesrvState) -> dict[int, Processor]:
-    """The functions of `REQUESTS` for one name server, as a remoting server takes them."""
+    """Return the functions of `REQUESTS` for one name server, as a remoting server takes them."""
     return serving_table("namesrv", {code: functools.partial(function, state) for code, function in REQUESTS.items()})

@@ -1,4 +1,4 @@
-"""What is read from the route table: a topic's route, the cluster, lists of topics. Pure; lists come sorted."""
+"""Reads the route table: a topic's route, the cluster, lists of topics. Pure; lists are sorted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from twisted_mq.protocol.names.system_topics import SYNC_BROKER_MEMBER_PREFIX
 def topic_route(
     table: RouteTable, topic: str, *, order_topic_conf: str | None = None, acting_master: bool = False
 ) -> TopicRouteData | None:
-    """The route of a topic; None where no living broker has it (Apache: pickupTopicRouteData).
+    """Return the route of a topic; None if no living broker has it (Apache: pickupTopicRouteData).
 
-    With `acting_master` a slave is shown under id 0 where its name lost its master and its queues are read-only.
+    With `acting_master`, a slave is shown under id 0 if its name lost its master and its queues are read-only.
     """
     queues = table.topics.get(topic, {})
     brokers = [table.brokers[name] for name in sorted(queues) if name in table.brokers]
@@ -54,8 +54,9 @@ def _filter_servers(table: RouteTable, brokers: list[BrokerData]) -> dict[str, l
 
 
 def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
-    """The part of a route that lies in a zone; brokers without master stay, they are read from wherever they are
-    (Apache: ZoneRouteRPCHook)."""
+    """Return the part of a route in a zone. Brokers without master stay, because they are read from any zone
+    (Apache: ZoneRouteRPCHook).
+    """
     near = zone_name.lower()
     kept = [
         one for one in route.broker_datas if MASTER_ID not in one.broker_addrs or (one.zone_name or "").lower() == near
@@ -74,7 +75,7 @@ def in_zone(route: TopicRouteData, zone_name: str) -> TopicRouteData:
 
 
 def cluster_info(table: RouteTable) -> ClusterInfo:
-    """All brokers and clusters."""
+    """Return all brokers and clusters."""
     return ClusterInfo(
         broker_addr_table=dict(sorted(table.brokers.items())),
         cluster_addr_table={name: sorted(brokers) for name, brokers in sorted(table.clusters.items())},
@@ -82,7 +83,7 @@ def cluster_info(table: RouteTable) -> ClusterInfo:
 
 
 def broker_member_group(table: RouteTable, cluster_name: str, broker_name: str) -> BrokerMemberGroup:
-    """The living brokers of a name; empty for an unknown one."""
+    """Return the living brokers of a name; empty for an unknown one."""
     held = table.brokers.get(broker_name)
     addresses = {} if held is None else held.broker_addrs
     return BrokerMemberGroup(cluster=cluster_name, broker_name=broker_name, broker_addrs=addresses)
@@ -93,41 +94,41 @@ Names = Generator[None, None, list[str]]
 
 
 def all_topics(table: RouteTable) -> Names:
-    """Every topic that has a queue somewhere."""
+    """Return every topic that has a queue somewhere."""
     return _topics_where(table, lambda queues: True)
 
 
 def topics_of_cluster(table: RouteTable, cluster_name: str) -> Names:
-    """The topics with queues in a cluster; none for an unknown one."""
+    """Return the topics with queues in a cluster; none for an unknown cluster."""
     names = table.clusters.get(cluster_name, set())
     return _topics_where(table, lambda queues: not names.isdisjoint(queues))
 
 
 def system_topics(table: RouteTable) -> TopicList:
-    """The names of clusters and brokers, which are topics too, and a broker to ask for the other system topics."""
+    """Return the names of clusters and brokers, which are topics too, and a broker to ask for the other system topics."""
     names = set(table.clusters).union(*table.clusters.values())
     addresses = (address for _, one in sorted(table.brokers.items()) for _, address in sorted(one.broker_addrs.items()))
     return TopicList(topic_list=sorted(names), broker_addr=next(addresses, None))
 
 
 def unit_topics(table: RouteTable) -> Names:
-    """Topics of a unit (FLAG_UNIT)."""
+    """Return the topics of a unit (FLAG_UNIT)."""
     return _topics_where(table, lambda queues: bool(_flag(queues) & TopicSysFlag.FLAG_UNIT))
 
 
 def unit_sub_topics(table: RouteTable) -> Names:
-    """Topics subscribed by a unit (FLAG_UNIT_SUB)."""
+    """Return the topics that a unit subscribes to (FLAG_UNIT_SUB)."""
     return _topics_where(table, lambda queues: bool(_flag(queues) & TopicSysFlag.FLAG_UNIT_SUB))
 
 
 def unit_sub_topics_outside_units(table: RouteTable) -> Names:
-    """Topics subscribed by a unit that are in none themselves."""
+    """Return the topics that a unit subscribes to and that are in no unit themselves."""
     both = TopicSysFlag.FLAG_UNIT | TopicSysFlag.FLAG_UNIT_SUB
     return _topics_where(table, lambda queues: _flag(queues) & both == TopicSysFlag.FLAG_UNIT_SUB)
 
 
 def _flag(queues: Mapping[str, QueueData]) -> int:
-    """Of one of the topic's brokers, as Apache's lists have it."""
+    """Return the flag of one of the topic's brokers, as Apache's lists do."""
     return next(iter(queues.values())).topic_sys_flag
 
 

@@ -1,4 +1,4 @@
-"""Rules of registration and departure that need no table."""
+"""Decides about registration and departure where no table is needed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
 
 MAX_NAME = 255
-"""Characters of a broker's name, cluster, zone and addresses. Apache has no limit."""
+"""The limit of characters of a broker's name, cluster, zone and addresses. Apache has no limit."""
 
 
 def addresses_without(held: BrokerData | None, registration: Registration) -> dict[int, str]:
-    """The addresses of the broker's name, without its own under another id (a slave became master)."""
+    """Return the addresses of the broker's name, without its own under another id (a slave became master)."""
     if held is None:
         return {}
     return {
@@ -27,29 +27,29 @@ def addresses_without(held: BrokerData | None, registration: Registration) -> di
 
 
 def speaks_for_topics(registration: Registration, addresses: dict[int, str]) -> bool:
-    """Whether its topics count: the master's, and the lowest slave's where brokers know acting masters."""
+    """Return True if its topics count: the master's, and the lowest slave's if brokers know acting masters."""
     if registration.broker_id == MASTER_ID:
         return True
     return registration.enable_acting_master is not None and MASTER_ID < registration.broker_id == min(addresses)
 
 
 def queue_data(broker_name: str, config: TopicConfig, *, read_only: bool) -> QueueData:
-    """The queues that a broker's configuration of a topic offers."""
+    """Return the queues that a broker's configuration of a topic offers."""
     perm = config.perm & ~PermName.PERM_WRITE if read_only else config.perm
     return _queue_data(broker_name, config.read_queue_nums, config.write_queue_nums, perm, config.topic_sys_flag)
 
 
 _queue_data = functools.lru_cache(maxsize=4096)(QueueData)
-"""Nearly all topics of a broker have the same."""
+"""Cached, because nearly all topics of a broker have the same queues."""
 
 
 def with_permission(queues: QueueData, perm: int) -> QueueData:
-    """The same queues with another permission."""
+    """Return the same queues with another permission."""
     return _queue_data(queues.broker_name, queues.read_queue_nums, queues.write_queue_nums, perm, queues.topic_sys_flag)
 
 
 def check_lengths(registration: Registration) -> None:
-    """Raises BrokerError for names and addresses that are no such."""
+    """Check the lengths of names and addresses. Raises BrokerError."""
     members = {
         "clusterName": registration.cluster_name,
         "brokerName": registration.broker_name,
@@ -66,7 +66,7 @@ def check_lengths(registration: Registration) -> None:
 def id_change(
     addresses: dict[int, str], *, offline_address: str | None = None, ha_address: str | None = None
 ) -> MinBrokerIdChange:
-    """Whom to tell: all that are left of a departure, all but the new one of an arrival."""
+    """Return the brokers to notify: all that are left after a departure, all except the new one after an arrival."""
     lowest = min(addresses)
     tell_all = offline_address is not None or len(addresses) == 1
     return MinBrokerIdChange(

@@ -1,11 +1,11 @@
-"""Which brokers live and which queues they offer for which topic (Apache: RouteInfoManager).
+"""Keeps which brokers live and which queues they offer for which topic (Apache: RouteInfoManager).
 
-Plain values and the time in milliseconds in, decisions out: no I/O, no clock. What is read from it for answers is in
-`route_query`. What may touch very many topics is work in slices: a generator, which the owner of the table runs.
+Plain values and the time in milliseconds in, decisions out: no I/O, no clock. `route_query` reads it for answers. Work
+that may touch very many topics is done in slices: a generator, which the owner of the table runs.
 
-Nobody needs an account to register. So as long as a broker's connection lives, nobody else takes its place: neither its
+A registration needs no account. So while a broker's connection lives, no other broker can take its place: neither its
 id nor its address, nor its name for another cluster. A restarted broker comes from the same address, or its old
-connection is gone; registrationSharedSecret shuts the table to strangers.
+connection is gone; registrationSharedSecret closes the table to strangers.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.remoting.shares import may_have
 
 BROKER_EXPIRY_MS = 120_000
-"""Silence after which a broker is gone that names no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""
+"""The silence after which a broker is gone that sets no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""
 
 
 MAX_BROKERS = 1000
 MAX_QUEUES = 1_000_000
-"""Pairs of a topic and a broker; some 300 MiB. Apache has no limits."""
+"""The limit of pairs of a topic and a broker, about 300 MiB. Apache has no limits."""
 
 LOGGED_TOPICS = 20
-"""How many of a registration's new topics its log line names."""
+"""The number of a registration's new topics that its log line names."""
 
 
 def _run_now(broker_name: Hashable, work: Generator[None, None, None]) -> None:
@@ -59,16 +59,16 @@ def _run_now(broker_name: Hashable, work: Generator[None, None, None]) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _shared(queues: tuple[tuple[str, QueueData], ...]) -> dict[str, QueueData]:
-    """Nearly all topics of a broker have the same."""
+    """Cached, because nearly all topics of a broker have the same queues."""
     return dict(queues)
 
 
 @attrs.define(eq=False)
 class RouteTable:
-    """The six tables of a name server. Readers do not change what they find in them.
+    """The six tables of a name server. Readers must not change what they find in them.
 
-    `later` is handed work that a departure leaves behind, and the broker's name: work of one name has to run in the
-    order in which it came, registrations too.
+    `later` is called with work that a departure leaves, and the broker's name. The work of one name, including
+    registrations, has to run in the order in which it came.
     """
 
     log = Logger()
@@ -77,7 +77,7 @@ class RouteTable:
     later: Callable[[Hashable, Generator[None, None, None]], object] = _run_now
     queues: ByTopic[QueueData] = attrs.field(factory=lambda: ByTopic(_shared), init=False)
     mappings: ByTopic[TopicQueueMappingInfo] = attrs.field(factory=ByTopic, init=False)
-    """Of static topics."""
+    """The mappings of static topics."""
     brokers: dict[str, BrokerData] = attrs.field(factory=dict, init=False)
     """Broker name -> addresses by broker id."""
     clusters: dict[str, set[str]] = attrs.field(factory=dict, init=False)
@@ -98,7 +98,7 @@ class RouteTable:
 
     @property
     def version(self) -> int:
-        """Counts up with each change of what lists show."""
+        """The version, which counts the changes that lists show."""
         return self.queues.changes + self._broker_changes
 
     # registration
@@ -106,10 +106,10 @@ class RouteTable:
     def register(
         self, registration: Registration, now_ms: int, *, delete_missing_topics: bool = False
     ) -> Generator[None, None, Registered]:
-        """Take in what a broker says about itself. Raises BrokerError for what is refused, see above, and past limits.
+        """Register a broker. Raises BrokerError for what is refused, see above, and past limits.
 
         A broker is ignored while the holder of its id has a higher state version. Topics count from the master, and
-        from the slave with the lowest id where the brokers know acting masters.
+        from the slave with the lowest id if the brokers know acting masters.
         """
         held = self.brokers.get(registration.broker_name)
         self._check(registration, held, now_ms)
@@ -138,7 +138,7 @@ class RouteTable:
         return self._answer(registration, addresses, change)
 
     def _check(self, registration: Registration, held: BrokerData | None, now_ms: int) -> None:
-        """Raises BrokerError."""
+        """Check a registration. Raises BrokerError."""
         check_lengths(registration)
         if not registration.connection.connected_now:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection was lost before its registration's turn came")
@@ -150,7 +150,7 @@ class RouteTable:
         self._check_room(registration)
 
     def _check_share(self, registration: Registration) -> None:
-        """Raises BrokerError where no more brokers are taken, or no more of one address."""
+        """Raise BrokerError if no more brokers are accepted, or no more of one address."""
         if len(self.live) >= MAX_BROKERS:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, no more are taken")
         address = registration.connection.share_address
@@ -162,7 +162,7 @@ class RouteTable:
     def _in_the_way(
         self, registration: Registration, held: BrokerData | None
     ) -> Iterable[tuple[LiveBroker, BrokerAddress]]:
-        """The brokers whose place this one would take."""
+        """Yield the brokers whose place this one would take."""
         own = self.live.get(registration.key)
         place = (registration.broker_name, registration.broker_id)
         if own is not None and (own.broker_name, own.broker_id) != place:
@@ -187,7 +187,7 @@ class RouteTable:
                 self._check_share_of_queues(registration, new)
 
     def _check_share_of_queues(self, registration: Registration, new: int) -> None:
-        """Raises BrokerError for too many topics of the brokers of one address."""
+        """Raise BrokerError for too many topics of the brokers of one address."""
         address = registration.connection.share_address
         names = {live.broker_name for live in self.live.values() if live.connection.share_address == address}
         held = sum(len(self.queues.topics_of(name)) for name in names)
@@ -198,7 +198,7 @@ class RouteTable:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
 
     def _has_newer_holder(self, addresses: dict[int, str], registration: Registration) -> bool:
-        """Whether another address holds this broker id with a higher state version."""
+        """Return True if another address holds this broker id with a higher state version."""
         holder = addresses.get(registration.broker_id)
         if holder is None or holder == registration.address:
             return False
@@ -230,7 +230,7 @@ class RouteTable:
     def _put_topics(
         self, registration: Registration, live: LiveBroker, changed: bool, delete_missing: bool
     ) -> Generator[None, None, None]:
-        """Where the broker leaves in between, the rest is not put, and BrokerError raised."""
+        """Store the topics. If the broker leaves meanwhile, the rest is not stored, and BrokerError is raised."""
         name, key = registration.broker_name, registration.key
         if delete_missing and not registration.topic_mappings:
             known = self.queues.topics_of(name)
@@ -260,7 +260,7 @@ class RouteTable:
             )  # fmt: skip
 
     def _put_mappings(self, registration: Registration) -> None:
-        """A broker speaks for itself only."""
+        """Store the mappings; a broker's mappings count only for itself."""
         name = registration.broker_name
         for topic, mapping in registration.topic_mappings.items():
             if mapping.bname in (None, "", name):
@@ -298,27 +298,27 @@ class RouteTable:
     def _answer(
         self, registration: Registration, addresses: dict[int, str], change: MinBrokerIdChange | None
     ) -> Registered:
-        """Slaves are told the master's addresses, if it lives."""
+        """Return the answer. Slaves get the master's addresses, if it lives."""
         master = addresses.get(MASTER_ID) if registration.broker_id != MASTER_ID else None
         live = self.live.get(BrokerAddress(registration.cluster_name, master)) if master is not None else None
         if live is None:
             return Registered(change=change)
         return Registered(ha_server_address=live.ha_server_address, master_address=master, change=change)
 
-    # what brokers ask and say between registrations
+    # what brokers ask and report between registrations
 
     def data_version(self, key: BrokerAddress) -> DataVersion | None:
-        """The version that a broker registered with; None for one that is not there."""
+        """Return the version that a broker registered with; None for an unknown broker."""
         live = self.live.get(key)
         return None if live is None else live.data_version
 
     def is_changed(self, key: BrokerAddress, version: DataVersion | None) -> bool:
-        """Whether a broker with that version of its topics must register them again."""
+        """Return True if a broker with that version of its topics must register them again."""
         known = self.data_version(key)
         return known is None or known != version
 
     def heard_from(self, key: BrokerAddress, now_ms: int) -> None:
-        """A sign of life; none of a broker that is not registered counts."""
+        """Record a sign of life; ignored for a broker that is not registered."""
         live = self.live.get(key)
         if live is not None:
             live.last_update_ms = now_ms
@@ -326,7 +326,7 @@ class RouteTable:
     # departure
 
     def check_leave(self, key: BrokerAddress, broker_name: str, connection: Connection, now_ms: int) -> None:
-        """Raises BrokerError where a broker is to be unregistered over another connection while its own lives."""
+        """Raise BrokerError if a broker is to be unregistered over another connection while its own lives."""
         held = self.brokers.get(broker_name)
         for cluster in {key.cluster_name, key.cluster_name if held is None else held.cluster}:
             live = self.live.get(BrokerAddress(cluster, key.address))
@@ -337,10 +337,10 @@ class RouteTable:
     def unregister(
         self, key: BrokerAddress, broker_name: str, broker_id: int | None = None
     ) -> MinBrokerIdChange | None:
-        """Forget a broker: its address, its queues where no other address of the name is left.
+        """Forget a broker: its address, and its queues if no other address of the name is left.
 
-        Where its brokers know acting masters and none is left with id 0, the queues become read-only. Returns whom to
-        tell if the lowest id of the name went; `broker_id` is looked up where it is None.
+        If its brokers know acting masters and none is left with id 0, the queues become read-only. Returns the brokers to
+        notify if the lowest id of the name went; `broker_id` is looked up if it is None.
         """
         was_live = self.live.pop(key, None) is not None
         self.filter_servers.pop(key, None)
@@ -398,10 +398,10 @@ class RouteTable:
         for table in (self.queues, self.mappings):
             self.later(broker_name, table.drop_broker(broker_name))
 
-    # what admins change
+    # changes by admins
 
     def set_writable(self, broker_name: str, writable: bool) -> Generator[None, None, int]:
-        """Give or take the write permission of all topics of a broker; returns how many (Apache gives read with it)."""
+        """Set or clear the write permission of all topics of a broker; returns how many (Apache also sets read with it)."""
         if not writable:
             count = len(self.queues.topics_of(broker_name))
             yield from self._take_write_permission(broker_name)
@@ -415,7 +415,7 @@ class RouteTable:
         )
 
     def register_topic(self, topic: str, queues: Iterable[QueueData]) -> bool:
-        """Take in queues of a topic; refused as a whole (False) where one names a broker that is not there."""
+        """Store queues of a topic; refused as a whole (False) if one names an unknown broker."""
         given = list(queues)
         unknown = [one.broker_name for one in given if one.broker_name not in self.brokers]
         if unknown:
@@ -429,7 +429,7 @@ class RouteTable:
         return True
 
     def delete_topic(self, topic: str, cluster_name: str | None = None) -> None:
-        """Forget a topic, or its queues in one cluster."""
+        """Delete a topic, or its queues in one cluster."""
         if not cluster_name:
             self.queues.drop_topic(topic)
             return
@@ -438,7 +438,9 @@ class RouteTable:
 
 
 def _is_next_epoch(live: LiveBroker, registration: Registration) -> bool:
-    """Where a controller elects masters (Apache: the state version is its epoch), the next one takes the place."""
+    """Return True if the next epoch takes the place, where a controller elects masters (Apache: the state version is its
+    epoch).
+    """
     return 0 < live.data_version.state_version < registration.data_version.state_version
 
 

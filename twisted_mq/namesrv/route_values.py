@@ -1,4 +1,4 @@
-"""What the route table holds and what it decides: plain values."""
+"""Defines the values that the route table holds and decides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.protocol.bodies import DataVersion, TopicConfig, TopicQueueMappi
 
 
 class Connection(Protocol):
-    """What the table knows of the connections over which brokers register."""
+    """The part that the table uses of the connections over which brokers register."""
 
     @property
     def connected_now(self) -> bool: ...
@@ -25,7 +25,7 @@ class Connection(Protocol):
 
 @attrs.frozen
 class BrokerAddress:
-    """What one broker process is known by (Apache: BrokerAddrInfo)."""
+    """The identity of one broker process (Apache: BrokerAddrInfo)."""
 
     cluster_name: str
     address: str
@@ -35,7 +35,7 @@ class BrokerAddress:
 class LiveBroker:
     """A broker that has registered and not yet expired (Apache: BrokerLiveInfo). Times are in ms.
 
-    `connection` is the first of those over which it registered that lives, `newest` the last of the others.
+    `connection` is the first living connection over which it registered, `newest` the last of the others.
     """
 
     broker_name: str
@@ -48,7 +48,7 @@ class LiveBroker:
     newest: Connection | None = None
 
     def is_held_by_another(self, connection: Connection, now_ms: int) -> bool:
-        """Whether it lives over another connection; not, where it is overdue and only the scan has yet to come."""
+        """Return True if it lives over another connection, unless it is overdue and only waits for the scan."""
         if connection is self.connection or connection is self.newest:
             return False
         return self.connection.connected_now and self.last_update_ms + self.timeout_ms >= now_ms
@@ -56,8 +56,9 @@ class LiveBroker:
 
 @attrs.frozen(kw_only=True)
 class Registration:
-    """What a broker says about itself. `enable_acting_master` is None for brokers before 5.0, `filter_servers` where
-    nothing was said about them, `timeout_ms` where the table's own expiry holds."""
+    """The content of a registration. `enable_acting_master` is None for brokers before 5.0, `filter_servers` if
+    the registration does not name any, `timeout_ms` if the table's own expiry applies.
+    """
 
     cluster_name: str
     broker_name: str
@@ -80,7 +81,7 @@ class Registration:
 
 @attrs.frozen(kw_only=True)
 class MinBrokerIdChange:
-    """Brokers of one name to be told that their lowest id changed (Apache: NOTIFY_MIN_BROKER_ID_CHANGE)."""
+    """Brokers of one name to notify that their lowest id changed (Apache: NOTIFY_MIN_BROKER_ID_CHANGE)."""
 
     tell: tuple[str, ...]
     min_broker_id: int
@@ -91,8 +92,9 @@ class MinBrokerIdChange:
 
 @attrs.frozen(kw_only=True)
 class Registered:
-    """The answer to a registration. A slave is told its master; `accepted` is False for a single topic of a broker
-    that has not registered yet."""
+    """The answer to a registration. It names a slave's master; `accepted` is False for a single topic of a broker
+    that has not registered yet.
+    """
 
     accepted: bool = True
     ha_server_address: str | None = None
@@ -102,7 +104,7 @@ class Registered:
 
 @attrs.frozen
 class Expired:
-    """A broker that fell silent; its connection is to be closed."""
+    """A broker that became silent; its connection has to be closed."""
 
     key: BrokerAddress
     timeout_ms: int

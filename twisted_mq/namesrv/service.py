@@ -1,4 +1,4 @@
-"""A name server as a Twisted service: the listening socket, the scan for silent brokers, lost connections."""
+"""Runs a name server as a Twisted service: the listening socket, the scan for silent brokers, lost connections."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 3.0
 CLUSTER_NAME = "namesrv"
-"""What rights on a name server are about; it serves any number of clusters."""
+"""The resource of rights on a name server, which serves any number of clusters."""
 
 
 class NamesrvService(service.Service):
-    """One name server (Apache: NamesrvController). `port` is the port it listens on once started."""
+    """A name server (Apache: NamesrvController). `port` is the port it listens on once started."""
 
     log = Logger()
 
@@ -56,7 +56,9 @@ class NamesrvService(service.Service):
         bind: Bind = bind,
         access: ServerAccess | None = None,
     ) -> None:
-        """`access` is that of the broker in whose process it runs; a name server by itself makes its own when it starts."""
+        """Create a name server. `access` is the one of the broker in whose process it runs; otherwise it creates its own
+        when it starts.
+        """
         self.setName("namesrv")
         self.options = options
         self.port = options.listen_port
@@ -87,7 +89,7 @@ class NamesrvService(service.Service):
         self._pusher: Pusher | None = None
 
     def startService(self) -> None:
-        """Read the key-value configuration and listen. Raises PortError where the port cannot be had, ConfigError."""
+        """Read the key-value configuration and listen. Raises PortError if the port cannot be bound, ConfigError."""
         self._ask_first()
         self._state.kv_config.load()
         self._state.started_at = self._reactor.seconds()
@@ -116,7 +118,7 @@ class NamesrvService(service.Service):
         self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
 
     def _push_figures(self) -> None:
-        """To a collector, where the settings name one. Raises ConfigError, MissingExtra."""
+        """Push metrics to a collector if the settings name one. Raises ConfigError, MissingExtra."""
         options = self.options
         if not options.pushes_metrics:
             return
@@ -138,7 +140,7 @@ class NamesrvService(service.Service):
         self._looks.append(PeriodicJob("push of figures", self._reactor, seconds, pusher.push))
 
     def _ask_first(self) -> None:
-        """Put access control and encryption, where the settings ask for them, before what is served. Raises ConfigError."""
+        """Put access control and encryption before the processors if the settings ask for them. Raises ConfigError."""
         options = self.options
         access = self._access = self._access or server_access(
             options, options.auth_config_path, CLUSTER_NAME, self._reactor.seconds, threads_of(self._reactor)
@@ -157,7 +159,7 @@ class NamesrvService(service.Service):
             self._looks.append(PeriodicJob("look at certificates", self._reactor, LOOK_SECONDS, encryption.look))
 
     def stopService(self) -> defer.Deferred[None]:
-        """Close the socket and all connections; fires when that is done, never with a failure. A second call does nothing."""
+        """Close the socket and all connections. Fires when that is done, never with a failure. A second call does nothing."""
         super().stopService()
         listening, self._listening = self._listening, None
         scan, self._scan = self._scan, None
@@ -225,5 +227,5 @@ def make_namesrv(
     broker_expiry_ms: int = BROKER_EXPIRY_MS,
     access: ServerAccess | None = None,
 ) -> NamesrvService:
-    """A name server that listens when it is started; `broker_expiry_ms` is for brokers that name no timeout."""
+    """Return a name server that listens when it is started; `broker_expiry_ms` is for brokers that set no timeout."""
     return NamesrvService(options, reactor, broker_expiry_ms, access=access)

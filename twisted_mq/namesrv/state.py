@@ -1,4 +1,4 @@
-"""What the request functions of a name server share."""
+"""Holds the state that the request functions of a name server share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RequestFunction = Callable[["NamesrvState", Channel, RemotingCommand], Answer]
 
 @attrs.define(eq=False, kw_only=True)
 class NamesrvState:
-    """Tables, settings and clock of one name server. `tell` carries out a MinBrokerIdChange."""
+    """Tables, settings and clock of one name server. `tell` sends a MinBrokerIdChange."""
 
     options: NamesrvOptions
     routes: RouteTable
@@ -33,18 +33,18 @@ class NamesrvState:
     clock: IReactorTime
     turns: Turns
     in_thread: InThread
-    """Runs what waits for the disk."""
+    """Runs work that waits for the disk."""
     tell: Callable[[MinBrokerIdChange], None]
     lists: ListAnswers = attrs.field(default=attrs.Factory(lambda self: ListAnswers(self.routes, self.turns), True))
     registrations: Room = attrs.field(factory=Room)
     started_at: float = 0.0
-    """Seconds of the clock."""
+    """In seconds of the clock."""
 
     def now_ms(self) -> int:
         return int(self.clock.seconds() * 1000)
 
     def tell_if_wanted(self, change: MinBrokerIdChange | None) -> None:
-        """Tell brokers of a new lowest id where notifyMinBrokerIdChanged is on."""
+        """Notify brokers of a new lowest id if notifyMinBrokerIdChanged is on."""
         if change is not None and self.options.notify_min_broker_id_changed:
             self.tell(change)
 
@@ -52,13 +52,13 @@ class NamesrvState:
 def answer(
     command: RemotingCommand, header: attrs.AttrsInstance | None = None, body: bytes = b"", remark: str | None = None
 ) -> RemotingCommand:
-    """Success, with a response header and a body where there are some."""
+    """Return a successful answer, with a response header and a body if given."""
     fields = None if header is None else encode_header(header)
     return command.answer(ResponseCode.SUCCESS, remark, fields, body)
 
 
 def check_size(command: RemotingCommand, limit: int) -> bytes:
-    """The body. Raises BrokerError for one of more bytes than such a request ever has."""
+    """Return the body. Raises BrokerError if it is longer than any body of such a request."""
     if len(command.body) > limit:
         raise refuse(
             f"a body of {len(command.body)} bytes, at most {limit} are allowed", ResponseCode.INVALID_PARAMETER
@@ -67,5 +67,5 @@ def check_size(command: RemotingCommand, limit: int) -> bytes:
 
 
 def refuse(remark: str, code: ResponseCode = ResponseCode.SYSTEM_ERROR) -> BrokerError:
-    """The error to raise for a request that is refused."""
+    """Return the error to raise for a request that is refused."""
     return BrokerError(code, remark)

@@ -1,4 +1,4 @@
-"""`twistd mqnamesrv`: options and the tree of services."""
+"""Runs `twistd mqnamesrv`: options and the tree of services."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Options(DaemonOptions[NamesrvOptions]):
         super().postOptions()
 
     def overrides(self) -> dict[str, str]:
-        """Remote updates go to the file given, as with Apache."""
+        """Return the settings that make remote updates go to the given file, as in Apache."""
         given = super().overrides()
         if self["config"] is not None:
             given.setdefault("configStorePath", self["config"])
@@ -39,7 +39,7 @@ class Options(DaemonOptions[NamesrvOptions]):
 
 
 def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon:
-    """The services of one name server process."""
+    """Return the services of one name server process."""
     from twisted_mq.namesrv.service import make_namesrv
 
     if reactor is None:

@@ -1,4 +1,4 @@
-"""What clients and admins ask about topics (Apache: ClientRequestProcessor, DefaultRequestProcessor)."""
+"""Serves the topic requests of clients and admins (Apache: ClientRequestProcessor, DefaultRequestProcessor)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ V4_9_4 = 401
 """MQVersion ordinal from which clients get standard JSON: integer keys quoted."""
 
 ZONE_MODE = "__ZONE_MODE"
-"""Header field outside of the declared ones (Apache: MixAll.ZONE_MODE)."""
+"""Header field that no header class declares (Apache: MixAll.ZONE_MODE)."""
 
 MAX_ROUTE_BYTES = 32 * 1024
-"""A broker registers a topic with its own queues alone."""
+"""The limit of the body: a broker registers a topic with its own queues only."""
 
 NO_ROUTE = "No topic route info in name server for the topic: {topic}" + FAQ
 
 
 def route_info(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_ROUTEINFO_BY_TOPIC. A request without any field is answered as one for the topic null, as Apache does."""
+    """Serve GET_ROUTEINFO_BY_TOPIC. A request without any field is answered as one for the topic null, as in Apache."""
     _check_ready(state)
     if not command.ext_fields:
         raise refuse(NO_ROUTE.format(topic="null"), ResponseCode.TOPIC_NOT_EXIST)
@@ -67,7 +67,7 @@ def _route(state: NamesrvState, topic: str) -> TopicRouteData | None:
 
 
 def register_topic(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """REGISTER_TOPIC_IN_NAMESRV. Queues of unknown brokers are passed over with a log line, as Apache does."""
+    """Serve REGISTER_TOPIC_IN_NAMESRV. Queues of unknown brokers are skipped with a log line, as in Apache."""
     header = decode_header(RegisterTopicRequestHeader, command)
     body = check_size(command, MAX_ROUTE_BYTES)
     route = decode_body(TopicRouteData, body) if body else None
@@ -77,21 +77,21 @@ def register_topic(state: NamesrvState, channel: Channel, command: RemotingComma
 
 
 def delete_topic(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """DELETE_TOPIC_IN_NAMESRV."""
+    """Serve DELETE_TOPIC_IN_NAMESRV."""
     header = decode_header(DeleteTopicFromNamesrvRequestHeader, command)
     state.routes.delete_topic(header.topic, header.cluster_name)
     return answer(command)
 
 
 def all_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
+    """Serve GET_ALL_TOPIC_LIST_FROM_NAMESERVER."""
     if not state.options.enable_all_topic_list:
         raise refuse("disable")
     return _listed(state, command, "all", route_query.all_topics)
 
 
 def topics_by_cluster(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
-    """GET_TOPICS_BY_CLUSTER."""
+    """Serve GET_TOPICS_BY_CLUSTER."""
     _check_topic_list(state)
     cluster = decode_header(GetTopicsByClusterRequestHeader, command).cluster
     if cluster not in state.routes.clusters:
@@ -100,12 +100,12 @@ def topics_by_cluster(state: NamesrvState, channel: Channel, command: RemotingCo
 
 
 def system_topics(state: NamesrvState, channel: Channel, command: RemotingCommand) -> RemotingCommand:
-    """GET_SYSTEM_TOPIC_LIST_FROM_NS."""
+    """Serve GET_SYSTEM_TOPIC_LIST_FROM_NS."""
     return answer(command, body=encode_body(route_query.system_topics(state.routes)))
 
 
 def topic_list(name: str, names: Callable[[RouteTable], Names]) -> RequestFunction:
-    """A request function for one of the lists that enableTopicList switches."""
+    """Return a request function for one of the lists that enableTopicList switches on."""
 
     def listed(state: NamesrvState, channel: Channel, command: RemotingCommand) -> Answer:
         _check_topic_list(state)

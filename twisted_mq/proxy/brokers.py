@@ -28,7 +28,7 @@ class Brokers(Protocol):
         """Return the topic's attribute message.type; NORMAL without one."""
 
     def group(self, group: str, topic: str) -> defer.Deferred[SubscriptionGroupConfig | None]:
-        """Return a consumer group's configuration from a broker of the topic; None if there is none."""
+        """Return a consumer group's configuration from a broker of the topic, or None."""
 
     def ask(
         self,

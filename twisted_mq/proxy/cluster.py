@@ -50,7 +50,7 @@ NOT_ENDED = str(int(MessageSysFlag.TRANSACTION_NOT_TYPE))
 
 
 class ClusterBrokers:
-    """The brokers of some name servers. `check_transaction` takes what brokers ask (39); False where nobody can answer."""
+    """The brokers of some name servers. `check_transaction` takes the brokers' checks (39); False if no client can answer."""
 
     log = Logger()
 
@@ -93,7 +93,7 @@ class ClusterBrokers:
         return self._fresh.get(("route", topic), functools.partial(self._routes.update, topic))
 
     def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
-        """Where the clients found this proxy."""
+        """Return where the clients found this proxy."""
         return None
 
     def message_type(self, topic: str) -> defer.Deferred[str]:

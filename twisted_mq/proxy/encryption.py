@@ -17,7 +17,7 @@ ALPN = (b"h2",)
 
 
 def grpc_encryption(options: TlsOptions, clock: interfaces.IReactorTime) -> ServerEncryption | None:
-    """How the port's connections are encrypted; None where TLS is not there. Raises ConfigError."""
+    """Return how the port's connections are encrypted; None without TLS. Raises ConfigError."""
     settings = with_tls_file(options)
     made_up = settings.tls_server_cert_path is None
     if made_up:

@@ -22,7 +22,7 @@ ACCESS_KEYS = frozenset({"authenticationEnabled", "authorizationEnabled", "enabl
 
 @attrs.define(kw_only=True)
 class ProxyOptions:
-    """How gRPC clients are served. Local and cluster mode have these settings alike."""
+    """Settings for serving gRPC clients. Local and cluster mode have the same ones."""
 
     # gRPC clients
 

@@ -72,7 +72,7 @@ class Renewal:
     def add(self, client: GrpcClient, topic: str, group: str, message_id: str, text: str, handle: Handle) -> None:
         """Add a message that was handed out. `text` is its handle as the client has it.
 
-        A message of a client that is gone meanwhile is not renewed: nobody would end that.
+        A message of a client that is gone meanwhile is not renewed, because nothing would end the renewal.
         """
         if not client.connected_now:
             return

@@ -20,7 +20,7 @@ from twisted_mq.proxy.queues import accepted_types, broker_queues, endpoints_of,
 from twisted_mq.proxy.statuses import ProxyError, ok
 
 WHOLE_BROKER = -1
-"""The queue id of an assignment that stands for all queues of a broker."""
+"""The queue id of an assignment of all queues of a broker."""
 
 
 class Routing:

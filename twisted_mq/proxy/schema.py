@@ -1,7 +1,7 @@
-"""The messages of apache.rocketmq.v2 as a table, with the numbers of Apache's rocketmq-apis up to version 2.1.2.
+"""Lists the messages of apache.rocketmq.v2 as a table, with the numbers of Apache's rocketmq-apis up to version 2.1.2.
 
-A message's lines are: number, "optional" or "repeated" where it is so, type, name, and the oneof that the field is in.
-Fields of newer clients are unknown here, and protobuf passes over them.
+A message's lines are: number, "optional" or "repeated" if it applies, type, name, and the oneof that the field is in.
+Fields of newer clients are unknown here, and protobuf skips them.
 """
 
 from __future__ import annotations

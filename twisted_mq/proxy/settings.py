@@ -75,5 +75,5 @@ def _of_consumers(group: SubscriptionGroupConfig) -> Any:
 
 
 def max_attempts(group: SubscriptionGroupConfig | None) -> int:
-    """How often a group is handed a message before it becomes a dead letter."""
+    """Return how often a group receives a message before it becomes a dead letter."""
     return (group or SubscriptionGroupConfig()).retry_max_times + 1

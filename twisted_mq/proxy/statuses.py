@@ -42,7 +42,7 @@ def ok() -> Any:
 
 
 def status_of(error: Exception) -> Any | None:
-    """The Status that an error becomes; None for one that nobody expects."""
+    """Return the Status for an error; None for an unexpected error."""
     if isinstance(error, ProxyError):
         return status(error.code, error.message)
     if isinstance(error, BrokerError):

@@ -1,6 +1,6 @@
-"""The users of cluster mode: their secrets, which the brokers know, and the signatures of requests.
+"""Keeps the users of cluster mode: their secrets, which the brokers know, and the signatures of requests.
 
-The proxy checks the signatures of its clients, and signs their requests anew with the same user's secret. So the brokers decide
+The proxy checks the signatures of its clients, and signs their requests again with the same user's secret. So the brokers decide
 what a user may do, as for remoting clients. Policies with source addresses see the address of the proxy.
 """
 

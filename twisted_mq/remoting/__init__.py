@@ -1,1 +1,3 @@
-"""Remoting over Twisted transports: one channel class for both ends, a server factory, a client for any address."""
+"""Speaks the remoting protocol over Twisted transports: one channel class for both ends, a server factory, a client for
+any address.
+"""

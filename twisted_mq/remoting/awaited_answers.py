@@ -1,7 +1,7 @@
-"""The requests of one connection whose answers have not come yet, by opaque.
+"""Keeps the requests of one connection whose answers have not come yet, by opaque.
 
-One timer serves all of them, set for the earliest that is due: a timer for each would cost a good part of what a request
-takes. It may go off for requests that were answered meanwhile, and is gone with the connection.
+One timer serves all of them, set for the earliest that is due, because a timer for each would cost a good part of a
+request. It may fire for requests that were answered meanwhile, and is cancelled with the connection.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError
 
 _LARGEST_OPAQUE = 0x7FFFFFFF
 _DUE_KEPT = 1000
-"""So many due times of answered requests are kept before they are sorted out."""
+"""The due times of answered requests that are kept before they are removed."""
 
 
 def _nobody(sent_at: float) -> None:
-    """Whom nobody tells of late answers any more."""
+    """Ignore late answers once no owner wants to know of them."""
 
 
 class AwaitedAnswers:
-    """How many they are is their length. `late` is called with when the last of those was sent that had no answer in time."""
+    """Requests without an answer; the length is their number. `late` is called with the time when the last request was
+    sent that had no answer in time.
+    """
 
     def __init__(self, clock: interfaces.IReactorTime, late: Callable[[float], object]) -> None:
         self._clock = clock
         self._late = late
         self._seconds = clock.seconds
         self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], float, float, str]] = {}
-        """With when each is due, its timeout, and to whom it went."""
+        """Each with the time when it is due, its timeout, and the peer's address."""
         self._due: list[tuple[float, int]] = []
-        """A heap of when which opaque is due, also of some that were answered."""
+        """A heap of due time and opaque, including some that were answered."""
         self._timer: interfaces.IDelayedCall | None = None
         self._timer_due = 0.0
         self._last_opaque = 0
@@ -42,12 +44,12 @@ class AwaitedAnswers:
         return len(self._awaited)
 
     def take_opaque(self) -> int:
-        """The next request's number, from 1 on."""
+        """Return the next request's number, from 1 on."""
         self._last_opaque = (self._last_opaque + 1) & _LARGEST_OPAQUE
         return self._last_opaque
 
     def expect(self, opaque: int, timeout_seconds: float, address: str) -> defer.Deferred[RemotingCommand]:
-        """Fires with the answer; fails with RemotingTimeoutError, which names the peer's address, or as `fail` says."""
+        """Fire with the answer; fail with RemotingTimeoutError, which names the peer's address, or as `fail` says."""
         waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: self._forget(opaque))
         due = self._seconds() + timeout_seconds
         self._awaited[opaque] = (waiting, due, timeout_seconds, address)
@@ -60,7 +62,7 @@ class AwaitedAnswers:
         return waiting
 
     def answered(self, command: RemotingCommand) -> bool:
-        """Hand an answer on; False where nobody waits for it."""
+        """Pass an answer on; False if no request waits for it."""
         awaited = self._awaited.pop(command.opaque, None)
         if awaited is None:
             return False
@@ -68,15 +70,15 @@ class AwaitedAnswers:
         return True
 
     def postpone(self, seconds: float) -> None:
-        """Let all wait longer."""
+        """Extend the time of all requests."""
         for opaque, (waiting, due, timeout_seconds, address) in self._awaited.items():
             self._awaited[opaque] = (waiting, due + seconds, timeout_seconds, address)
         self._sort_out()
 
     def fail(self, reason: str) -> None:
-        """The connection is gone: no answer comes any more."""
+        """Fail all requests, because the connection is gone."""
         awaited, self._awaited = self._awaited, {}
-        self._late = _nobody  # else it and its connection would hold each other
+        self._late = _nobody  # otherwise it and its connection would hold each other
         self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -88,7 +90,7 @@ class AwaitedAnswers:
         self._awaited.pop(opaque, None)
 
     def _sort_out(self) -> None:
-        """Keep the due times of what still waits."""
+        """Keep only the due times of requests that still wait."""
         self._due = [(due, opaque) for opaque, (_, due, _, _) in self._awaited.items()]
         heapq.heapify(self._due)
 

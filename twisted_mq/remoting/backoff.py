@@ -1,4 +1,4 @@
-"""When an address that could not be reached is tried again: plain values and `now` in, a decision out."""
+"""Decides when an address that could not be reached is tried again: plain values and `now` in, a decision out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 FIRST_SECONDS = 0.1
 MOST_SECONDS = 0.5
-"""So soon after its return a server is found."""
+"""A server is found again at most this long after its return."""
 
 
 @attrs.frozen
@@ -20,16 +20,16 @@ class _Rest:
 
 @attrs.define
 class Backoff:
-    """After each failure in a row the address rests twice as long, up to MOST_SECONDS.
+    """Pauses for addresses: after each failure in a row twice as long, up to MOST_SECONDS.
 
-    A rest is shortened at random by up to a half, so that the clients of a server that comes back do not come all at once.
+    A pause is shortened at random by up to a half, so that the clients of a server that comes back do not all come at once.
     """
 
     rng: random.Random
     _rests: dict[str, _Rest] = attrs.Factory(dict)
 
     def failed(self, address: str, reason: str, now: float) -> None:
-        """An attempt to connect failed."""
+        """Record a failed attempt to connect."""
         before = self._rests.get(address)
         failures = 1 if before is None else before.failures + 1
         longest = min(MOST_SECONDS, FIRST_SECONDS * 2.0 ** min(failures - 1, 10))
@@ -39,7 +39,7 @@ class Backoff:
         self._rests.pop(address, None)
 
     def resting(self, address: str, now: float) -> str | None:
-        """Why it failed last and when it is tried again, in words; None where it may be tried."""
+        """Return why the last attempt failed and when the next one is, as text; None if the address may be tried."""
         rest = self._rests.get(address)
         if rest is None or now >= rest.until:
             return None

@@ -1,9 +1,9 @@
-"""How much memory the peers of one server may take, by connection and in total, in bytes.
+"""Limits the memory that the peers of one server may take, by connection and in total, in bytes.
 
-Counted are answers that a peer does not take, frames of which only a part has come, requests that wait for their answer,
-and what the server remembers of a peer until it goes. Past a limit one connection of the address that takes most is cut: the
-one that holds the most answers, or whose frame has been on its way for the longest time. A request that is too much is
-refused; an address may have half of what the others leave. So a server never holds more than its limits and one frame.
+It counts answers that a peer does not take, frames of which only a part has come, requests that wait for their answer,
+and what the server remembers of a peer until it goes. Past a limit, one connection of the address that takes most is
+closed: the one that holds the most answers, or the one whose frame began first. A request that is too much is refused; an
+address may have half of what the others leave. So a server never holds more than its limits and one frame.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from twisted_mq.remoting.shares import may_have
 
 
 class HasShare(Hashable, Protocol):
-    """A connection. `share_address` says whose share it is part of."""
+    """A connection. `share_address` is the address whose share it is part of."""
 
     @property
     def share_address(self) -> str: ...
@@ -27,14 +27,14 @@ class HasShare(Hashable, Protocol):
 Peer = TypeVar("Peer", bound=HasShare)
 
 HELD_OVERHEAD = 3072
-"""What a request that waits takes beside the bytes of its frame: a held pull as it is measured."""
+"""The bytes that a waiting request takes in addition to its frame, as measured for a held pull."""
 
 
 @attrs.define(eq=False)
 class Budget(Generic[Peer]):
     """The limits, and what is held now. Peers that hold nothing are not kept.
 
-    What comes late, such as answers to held pulls, adds up in what is unsent.
+    Answers that come late, such as those to held pulls, count as unsent.
     """
 
     options: ConnectionOptions = attrs.field(factory=ConnectionOptions)
@@ -43,9 +43,9 @@ class Budget(Generic[Peer]):
     """In the order in which the frames began."""
     _held: dict[Peer, int] = attrs.field(factory=dict)
     _held_by: dict[str, list[int]] = attrs.field(factory=dict)
-    """By address: how many requests wait, and their bytes."""
+    """The number of waiting requests and their bytes, by address."""
     _held_for: dict[Peer, str] = attrs.field(factory=dict)
-    """Whose share the requests of a peer count for, as long as some wait."""
+    """The address for whose share the requests of a peer count, as long as some wait."""
     _remembered: dict[Peer, int] = attrs.field(factory=dict)
     _unsent_total: int = 0
     _incomplete_total: int = 0
@@ -55,26 +55,26 @@ class Budget(Generic[Peer]):
 
     @property
     def unsent_bytes(self) -> int:
-        """Answers that wait for their peers."""
+        """The bytes of answers that wait for their peers."""
         return self._unsent_total
 
     @property
     def incomplete_bytes(self) -> int:
-        """Parts of frames."""
+        """The bytes of unfinished frames."""
         return self._incomplete_total
 
     @property
     def held_bytes(self) -> int:
-        """Requests that wait."""
+        """The bytes of requests that wait."""
         return self._held_total
 
     @property
     def remembered_bytes(self) -> int:
-        """Names and subscriptions."""
+        """The bytes of names and subscriptions."""
         return self._remembered_total
 
     def not_taken(self, peer: Peer, size: int) -> Peer | None:
-        """So many more bytes wait for this peer. Returns the peer that is to be cut off, None within the limits."""
+        """Count more bytes that wait for this peer. Returns the peer to cut off, None within the limits."""
         held = self._unsent[peer] = self._unsent.get(peer, 0) + size
         self._unsent_total += size
         if held > self.options.max_unsent_bytes_by_channel:
@@ -85,7 +85,7 @@ class Budget(Generic[Peer]):
 
     @staticmethod
     def _largest(sizes: dict[Peer, int]) -> list[Peer]:
-        """The peers of the address with the largest share, in their order."""
+        """Return the peers of the address with the largest share, in their order."""
         by_address: dict[str, int] = {}
         for peer, size in sizes.items():
             by_address[peer.share_address] = by_address.get(peer.share_address, 0) + size
@@ -93,11 +93,11 @@ class Budget(Generic[Peer]):
         return [peer for peer in sizes if peer.share_address == largest]
 
     def taken(self, peer: Peer) -> None:
-        """The peer took all that waited for it."""
+        """Release a peer's bytes, because it took all of them."""
         self._unsent_total -= self._unsent.pop(peer, 0)
 
     def came(self, peer: Peer, size: int) -> Peer | None:
-        """So many bytes of a frame of this peer are held now. Returns the peer to cut off, None within the limits."""
+        """Set the bytes of an unfinished frame of this peer. Returns the peer to cut off, None within the limits."""
         before = self._incomplete.get(peer, 0)
         self._incomplete_total += size - before
         if size < before:  # another frame has begun
@@ -109,7 +109,7 @@ class Budget(Generic[Peer]):
         return None
 
     def hold(self, peer: Peer, size: int, requests: int = 1) -> bool:
-        """Whether requests of so many bytes of this peer may wait; then they count until `let_go`."""
+        """Return True if requests of that size may wait for this peer, and count them until `let_go`."""
         size += HELD_OVERHEAD * requests
         held, limits = self._held.get(peer, 0) + size, self.options
         address = self._held_for.get(peer) or peer.share_address
@@ -134,7 +134,7 @@ class Budget(Generic[Peer]):
         return True
 
     def let_go(self, peer: Peer, size: int, requests: int = 1) -> None:
-        """Such requests wait no more."""
+        """Release requests that do not wait any more."""
         size += HELD_OVERHEAD * requests
         self._held_total -= size
         self._held_count -= requests
@@ -149,7 +149,9 @@ class Budget(Generic[Peer]):
             del self._held[peer], self._held_for[peer]
 
     def remember(self, peer: Peer, more: int) -> bool:
-        """Whether so many more bytes (or fewer, below 0) may be remembered of this peer; then they count until it goes."""
+        """Return True if that many more bytes (or fewer, below 0) may be remembered of this peer, and count them until it
+        goes.
+        """
         size = self._remembered.get(peer, 0) + more
         limits = self.options
         if more > 0 and (
@@ -161,7 +163,7 @@ class Budget(Generic[Peer]):
         return True
 
     def forget(self, peer: Peer) -> None:
-        """The peer is gone, and what it did not take or send with it; what waits is let go when it is answered."""
+        """Release the answers and frames of a peer that is gone; its waiting requests are released when they are answered."""
         self._remembered_total -= self._remembered.pop(peer, 0)
         self.taken(peer)
         self._incomplete_total -= self._incomplete.pop(peer, 0)

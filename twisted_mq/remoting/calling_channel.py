@@ -1,4 +1,4 @@
-"""The calling side of a connection: a SocketChannel whose requests leave together."""
+"""Makes the calling side of a connection: a SocketChannel whose requests leave together."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from twisted_mq.remoting.outbox import Outbox
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic, write_promptly
 
 REQUESTS_TOGETHER = 64
-"""So many leave at once, and don't wait for those to come."""
+"""This many requests leave at once, without waiting for more."""
 _SAME_MOMENT_SECONDS = 1e-3
-"""A request that an answer brings about leaves when that came, and times are added and taken away."""
+"""A request that an answer triggers leaves when the answer came, up to rounding of times."""
 
 
 class CallingChannel(SocketChannel):
-    """One connection of a client, as Channel. Requests are held where the transport `writes_at_once`."""
+    """A client's connection, as Channel. Requests are held while the transport `writes_at_once`."""
 
     def __init__(self, traffic: Traffic, outbox: Outbox) -> None:
         super().__init__(traffic)
@@ -57,16 +57,17 @@ class CallingChannel(SocketChannel):
             self.flush()
 
     def late(self, sent_at: float) -> None:
-        """A peer of which nothing came since then may be gone without a word: the next request makes another connection.
+        """Close the connection if nothing has come from the peer since then: it may be gone without a sign. The next
+        request reconnects.
 
-        (Apache's client closes at each answer that does not come, clientCloseSocketIfTimeout.)
+        (Apache's client closes after each answer that does not come, clientCloseSocketIfTimeout.)
         """
         if self.connected_now and not self._incomplete and self.last_active <= sent_at + _SAME_MOMENT_SECONDS:
             self.log.warn("no word, connection closed: peer={peer}", peer=self.address)
             self.abort()
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the held requests."""
         held, self._requests = self._requests, []
         if held and self.connected_now:
             write_promptly(self.transport, held[0] if len(held) == 1 else b"".join(held))

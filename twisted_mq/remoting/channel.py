@@ -1,4 +1,4 @@
-"""The interface of a channel: what a processor uses of the peer whose request it answers.
+"""Defines the interface of a channel: what a processor uses of the peer whose request it answers.
 
 `SocketChannel` is a remoting connection. A gRPC client is a channel too, though it has no connection of its own.
 """
@@ -50,7 +50,7 @@ class Channel(Protocol):
         """Return the address, or the account, whose share of the budgets the peer uses, see `remoting.shares`."""
 
     def proven(self, account: str) -> None:
-        """A signed request of an account was allowed."""
+        """Record that a signed request of an account was allowed."""
 
     @property
     def last_active(self) -> float:

@@ -1,4 +1,4 @@
-"""The calling side: one connection an address, made when it is first needed and again after it was lost."""
+"""Calls servers: one connection per address, opened when it is first needed, and again after it was lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; IPv6 hosts may stand in brackets. Raises RemotingConnectError."""
+    """Return host and port of "host:port"; IPv6 hosts may be in brackets. Raises RemotingConnectError."""
     try:
         return parse_host_text(address)
     except ValueError as error:
@@ -36,7 +36,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 def tcp_endpoint(reactor: interfaces.IReactorTime, connect_timeout_seconds: float) -> Connect:
-    """Endpoints over TCP; names are resolved, numeric addresses are not."""
+    """Return endpoints over TCP; names are resolved, numeric addresses are not."""
 
     def connect(host: str, port: int) -> interfaces.IStreamClientEndpoint:
         kind = TCP4ClientEndpoint if host.replace(".", "").isdigit() else NameEndpoint
@@ -46,7 +46,7 @@ def tcp_endpoint(reactor: interfaces.IReactorTime, connect_timeout_seconds: floa
 
 
 def _completes(namespace: str, credentials: Credentials | None) -> Callable[[RemotingCommand], None] | None:
-    """What is done to each request before it leaves: signatures go over the namespace, too."""
+    """Return the change to each request before it leaves: the signature covers the namespace, too."""
     signs = None if credentials is None else functools.partial(sign, credentials=credentials)
     if not namespace:
         return signs
@@ -60,7 +60,7 @@ def _completes(namespace: str, credentials: Credentials | None) -> Callable[[Rem
 
 
 class RemotingClient:
-    """Sends requests to any address and serves what servers ask of it through `processors` (code -> Processor)."""
+    """Sends requests to any address, and serves the requests of servers through `processors` (code -> Processor)."""
 
     def __init__(
         self,
@@ -77,12 +77,12 @@ class RemotingClient:
         backoff: Backoff | None = None,
         completes: Callable[[RemotingCommand], None] | None = None,
     ) -> None:
-        """Requests name the `namespace`, and are signed with `credentials`. `completes` takes the place of both: it changes each
-        request before the request leaves.
+        """Create a client. Requests name the `namespace`, and are signed with `credentials`. `completes` replaces both:
+        it changes each request before the request leaves.
 
-        `channel_made` is told an address before any request leaves on its new connection, `not_reached` an address and the
-        reason when a connection cannot be made. With a `backoff` an address that
-        could not be reached is not tried again while it rests: requests fail at once.
+        `channel_made` is called with an address before any request leaves on its new connection, `not_reached` with an
+        address and the reason when a connection cannot be made. With a `backoff`, an address that could not be reached is
+        not tried again during its pause: requests fail at once.
         """
         self.processors: dict[int, Processor] = {}
         self._clock = reactor
@@ -96,7 +96,7 @@ class RemotingClient:
             pause_reading=False,
         )
         self.completes_requests = self._traffic.sign is not None
-        """Whether commands are changed before they leave; what is encoded already is not."""
+        """True if commands are changed before they leave; encoded requests are not changed."""
         self._outbox = Outbox(reactor)
         self._channels: dict[str, SocketChannel] = {}
         self._connecting: dict[str, list[defer.Deferred[SocketChannel]]] = {}
@@ -110,9 +110,9 @@ class RemotingClient:
         self._abort: interfaces.IDelayedCall | None = None
 
     def invoke(self, address: str, request: Request, timeout_seconds: float = 3.0) -> defer.Deferred[RemotingCommand]:
-        """The answer to a request. Fails with a RemotingError subclass; a refusal by the peer is an answer too.
+        """Return the answer to a request. Fails with a RemotingError subclass; a refusal by the peer is an answer too.
 
-        The time is for connecting and answering together.
+        The timeout covers connecting and answering together.
         """
         channel = self._channels.get(address)
         if channel is not None:
@@ -128,11 +128,11 @@ class RemotingClient:
         return waiting.addCallback(lambda made: made.send_request(request, max(0.0, deadline - self._clock.seconds())))
 
     def invoke_one_way(self, address: str, command: RemotingCommand) -> defer.Deferred[None]:
-        """Send without an answer; fires when the command is handed to the transport."""
+        """Send without an answer; fires when the command is passed to the transport."""
         return self.channel(address).addCallback(lambda made: made.send_one_way(command))
 
     def channel(self, address: str) -> defer.Deferred[SocketChannel]:
-        """The open connection to that address, made if need be; callers of the same moment share one attempt."""
+        """Return the open connection to that address, made if needed; simultaneous callers share one attempt."""
         channel = self._channels.get(address)
         if channel is not None:
             return defer.succeed(channel)
@@ -148,20 +148,20 @@ class RemotingClient:
         return waiting
 
     def channel_now(self, address: str) -> SocketChannel | None:
-        """The open connection to that address, if there is one."""
+        """Return the open connection to that address, or None."""
         return self._channels.get(address)
 
     def is_connected(self, address: str) -> bool:
-        """Whether a request to that address would leave at once."""
+        """Return True if a request to that address would leave at once."""
         return address in self._channels
 
     def postpone(self, seconds: float) -> None:
-        """Let all requests that wait for their answer wait longer: nothing could be read for so long."""
+        """Extend the time of all requests that wait for their answer, because nothing could be read for so long."""
         for channel in self._channels.values():
             channel.postpone(seconds)
 
     def disconnect(self, address: str) -> None:
-        """Close the connection to an address, if there is one."""
+        """Close the connection to an address, if one is open."""
         channel = self._channels.get(address)
         if channel is not None:
             channel.close()

@@ -1,6 +1,6 @@
-"""The connections of one server, the same for remoting, gRPC and HTTP: past the limit one of the largest share gives way.
+"""Shares out the connections of one server, for remoting, gRPC and HTTP: past the limit, one of the largest share gives way.
 
-A connection that the server cannot take is refused with one log line for all until a connection is taken again.
+A connection that the server cannot take is refused, with one log line for all until a connection is taken again.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ RESERVE = 16
 
 
 class Cut(Hashable, Protocol):
-    """A connection."""
+    """A connection that can be closed to make room."""
 
     @property
     def share_address(self) -> str:
         """Return the address whose share it is part of."""
 
     def cut(self, reason: str) -> None:
-        """End it at once."""
+        """Close it at once."""
 
 
 C = TypeVar("C", bound=Cut)
 
 
 class ConnectionShares(Generic[C]):
-    """At most `most` connections. It has those that are connected, the oldest first."""
+    """At most `most` connections; those that are connected, the oldest first."""
 
     log = Logger()
 
@@ -54,9 +54,10 @@ class ConnectionShares(Generic[C]):
         return connection in self._all
 
     def has_room(self, host: str | None, *, its_oldest: bool = False) -> bool:
-        """Return whether one more of a host is taken; past the limit a connection is cut for it.
+        """Return True if one more connection of a host is accepted; past the limit a connection is cut for it.
 
-        Of the largest share the oldest is, if that share is larger. With `its_oldest` it may be the oldest of this host itself.
+        That is the oldest of the largest share, if that share is larger. With `its_oldest` it may be the oldest of this
+        host itself.
         """
         if len(self._all) < self._most or self._make_room(host, its_oldest):
             self._refused = 0
@@ -85,26 +86,26 @@ class ConnectionShares(Generic[C]):
         return True
 
     def add(self, connection: C) -> None:
-        """It is connected."""
+        """Add a connection."""
         self._all[connection] = None
         self._served.note(connection.share_address)
         self._shares.add(connection.share_address, connection, connection)
 
     def discard(self, connection: C) -> None:
-        """It is gone. Harmless where it is not there."""
+        """Remove a connection. Harmless if it is not there."""
         self._all.pop(connection, None)
         self._busy.discard(connection)
         self._shares.discard(connection.share_address, connection, connection)
 
     def moved(self, connection: C, before: str) -> None:
-        """Its share is another one than before."""
+        """Update a connection whose share has changed."""
         if connection in self._all and connection not in self._busy:
             self._shares.discard(before, connection, connection)
             self._served.note(connection.share_address)
             self._shares.add(connection.share_address, connection, connection)
 
     def set_busy(self, connection: C, *, busy: bool) -> None:
-        """A connection that is busy is not cut, unless all are."""
+        """Mark a connection as busy: it is not cut, unless all are busy."""
         if connection not in self._all:
             return
         if busy:

@@ -1,4 +1,4 @@
-"""What can go wrong between two processes, apart from what a peer answers (that is `twisted_mq.protocol.errors.BrokerError`)."""
+"""Defines the errors between two processes, apart from a peer's error answers (`twisted_mq.protocol.errors.BrokerError`)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from twisted_mq.protocol.errors import RocketMQError
 
 
 class RemotingError(RocketMQError):
-    """Root of transport failures; the text names the address."""
+    """Base class of transport failures; the text names the address."""
 
 
 class RemotingConnectError(RemotingError):
-    """No connection could be made (Apache: RemotingConnectException)."""
+    """Raised when no connection could be made (Apache: RemotingConnectException)."""
 
 
 class RemotingSendError(RemotingError):
-    """The connection was lost before the answer came (Apache: RemotingSendRequestException)."""
+    """Raised when the connection was lost before the answer came (Apache: RemotingSendRequestException)."""
 
 
 class RemotingTimeoutError(RemotingError):
-    """No answer within the time given (Apache: RemotingTimeoutException)."""
+    """Raised when no answer came within the given time (Apache: RemotingTimeoutException)."""
 
 
 class RemotingTooMuchRequestError(RemotingError):
-    """More requests wait for this peer than the limit allows (Apache: RemotingTooMuchRequestException)."""
+    """Raised when more requests wait for this peer than the limit allows (Apache: RemotingTooMuchRequestException)."""

@@ -1,4 +1,4 @@
-"""Answers that come later than their requests' turn, and several at once: those of one connection leave in one write."""
+"""Writes answers that come after their requests' turn: those of one connection that come together leave in one write."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Protocol
 
 
 class Writes(Protocol):
-    """A connection."""
+    """A connection that answers are written to."""
 
     def write_answers(self, answers: list[bytes]) -> None: ...
 
 
 class LateAnswers:
-    """Of all connections of one server: written when they come, or `together` at the end of what brings about many."""
+    """The late answers of all connections of one server: written when they come or, inside `together`, at its end."""
 
     def __init__(self) -> None:
         self._kept: dict[Writes, list[bytes]] | None = None
 
     def write(self, connection: Writes, answer: bytes) -> None:
-        """Now, or with the others."""
+        """Write an answer now or, inside `together`, with the others."""
         if self._kept is None:
             connection.write_answers([answer])
         else:
@@ -28,7 +28,7 @@ class LateAnswers:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Keep all answers until the outermost of these ends."""
+        """Hold all answers until the outermost of these blocks ends."""
         if self._kept is not None:
             yield
             return

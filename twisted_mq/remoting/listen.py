@@ -1,4 +1,4 @@
-"""A listening port whose number is known before anybody can connect: bind first, listen when the server is ready."""
+"""Binds a listening port before the server is ready, so that its number is known before clients can connect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BACKLOG = 1024
 
 
 class PortError(Exception):
-    """A port that cannot be bound; the text names it, its setting and what to do."""
+    """Raised when a port cannot be bound; the text names it, its setting and what to do."""
 
     def __init__(self, text: str, port: int = 0) -> None:
         super().__init__(text)
@@ -20,7 +20,7 @@ class PortError(Exception):
 
 
 class Bound(Protocol):
-    """A bound socket: what of `socket.socket` is used."""
+    """A bound socket: the part of `socket.socket` that is used."""
 
     @property
     def family(self) -> socket.AddressFamily: ...
@@ -39,13 +39,13 @@ class Bound(Protocol):
 
 
 class Bind(Protocol):
-    """`bind`, or a stand-in."""
+    """The type of `bind`, and of a test's replacement."""
 
     def __call__(self, host: str, port: int, setting: str = "listenPort") -> Bound: ...
 
 
 def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
-    """A bound TCP socket, not listening yet; port 0 takes a free one. Raises PortError, which names the setting."""
+    """Return a bound TCP socket, not listening yet; port 0 takes a free one. Raises PortError, which names the setting."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -61,7 +61,7 @@ def bind(host: str, port: int, setting: str = "listenPort") -> socket.socket:
 def listen(
     reactor: interfaces.IReactorSocket, bound: Bound, factory: protocol.ServerFactory[Any]
 ) -> interfaces.IListeningPort:
-    """Serve `factory` on a bound socket; returns Twisted's listening port, which owns the descriptor. Raises PortError."""
+    """Serve `factory` on a bound socket. Returns Twisted's listening port, which owns the descriptor. Raises PortError."""
     host, port = bound.getsockname()[:2]
     try:
         bound.listen(BACKLOG)

@@ -1,6 +1,6 @@
-"""Connects to a host by its name: its addresses one after the other, those of IPv4 first.
+"""Connects to a host by its name: tries its addresses one after the other, IPv4 first.
 
-Twisted's HostnameEndpoint would install the default reactor, in an asyncio program, too.
+Twisted's HostnameEndpoint would install the default reactor, even in an asyncio program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KINDS = {socket.AF_INET: TCP4ClientEndpoint, socket.AF_INET6: TCP6ClientEndpoint
 
 @implementer(interfaces.IStreamClientEndpoint)
 class NameEndpoint:
-    """Each attempt at an address may take `timeout` seconds."""
+    """An endpoint for a host name. Each attempt at an address may take `timeout` seconds."""
 
     def __init__(self, reactor: interfaces.IReactorTime, host: str, port: int, timeout: float) -> None:
         self._reactor = reactor
@@ -32,7 +32,7 @@ class NameEndpoint:
         return defer.Deferred.fromCoroutine(self._connect(protocolFactory))
 
     async def _connect(self, factory: interfaces.IProtocolFactory) -> interfaces.IProtocol:
-        """Raises DNSLookupError, or the ConnectError of the last address."""
+        """Connect. Raises DNSLookupError, or the ConnectError of the last address."""
         error: ConnectError | None = None
         for family, address in await self._addresses():
             try:

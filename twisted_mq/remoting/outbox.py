@@ -1,7 +1,7 @@
-"""Requests that leave together: those made while answers are read, or else in one turn of the reactor, are one write.
+"""Holds requests so that they leave together: those made while answers are read, or in one turn of the reactor, are one write.
 
-Who has many requests in flight makes the next ones as answers come, and both ends handle what comes together with less. A
-request that is alone in flight leaves at once.
+A client with many requests in flight makes the next ones as answers come, and both ends handle a joint write more
+cheaply. A request that is alone in flight leaves at once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Holds(Protocol):
     """A connection with requests that have not left."""
 
     def flush(self) -> None:
-        """Let them leave. Harmless where there are none."""
+        """Send them. Harmless if there are none."""
 
 
 class Outbox:
@@ -26,22 +26,22 @@ class Outbox:
         self._holding: list[Holds] = []
         self._turn: interfaces.IDelayedCall | None = None
         self.reading = False
-        """Whether answers are read, after which everything leaves."""
+        """True while answers are read; everything leaves after that."""
 
     def add(self, connection: Holds) -> None:
-        """It holds requests from now on, until `flush` is called on it."""
+        """Add a connection that holds requests from now on, until its `flush` is called."""
         self._holding.append(connection)
         if not self.reading and self._turn is None:
             self._turn = self._clock.callLater(0, self._turned)
 
     def flush(self) -> None:
-        """Let all requests leave."""
+        """Send all held requests."""
         holding, self._holding = self._holding, []
         for connection in holding:
             connection.flush()
 
     def stop(self) -> None:
-        """Let all leave, and hold no timer."""
+        """Send all held requests, and cancel the timer."""
         self.flush()
         if self._turn is not None:
             self._turn.cancel()

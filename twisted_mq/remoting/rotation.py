@@ -1,4 +1,4 @@
-"""Connections with work left of a read: each some of it in turn, all together a share of the reactor's time.
+"""Rotates connections with unfinished work of a read: each works in turn, all together for a share of the reactor's time.
 
 However many peers ask for long work at once, a peer that asks for little waits for one round, not for a slice of each of them.
 """
@@ -10,18 +10,18 @@ from typing import Protocol
 from twisted.internet import interfaces
 
 ROUND_SECONDS = 0.02
-"""For all of them, between two looks at the sockets."""
+"""The time for all of them, between two polls of the sockets."""
 
 
 class GoesOn(Protocol):
-    """A connection."""
+    """A connection with unfinished work."""
 
     def go_on(self) -> None:
-        """Do a slice of the work, and join the rotation again where some is left."""
+        """Do a slice of the work, and join the rotation again if some is left."""
 
 
 class Rotation:
-    """Of all connections of one server."""
+    """The rotation of all connections of one server."""
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self._clock = clock
@@ -29,13 +29,13 @@ class Rotation:
         self._next_round: interfaces.IDelayedCall | None = None
 
     def join(self, connection: GoesOn) -> None:
-        """Last in line; whoever is in line keeps the place."""
+        """Join at the end of the line; a connection that is in line already keeps its place."""
         self._waiting[connection] = None
         if self._next_round is None:
             self._next_round = self._clock.callLater(0, self._round)
 
     def leave(self, connection: GoesOn) -> None:
-        """Nothing of it is left to do."""
+        """Remove a connection that has no work left."""
         self._waiting.pop(connection, None)
         if not self._waiting and self._next_round is not None:
             self._next_round.cancel()

@@ -1,4 +1,4 @@
-"""The listening side: a channel for each connection, and the scan that closes idle ones."""
+"""Listens for connections: makes a channel for each, and closes idle ones."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 
 class RemotingServerFactory(protocol.ServerFactory):
-    """Makes channels that share one `Traffic`. `channels` holds those that are connected, the oldest first.
+    """Makes channels that share one `Traffic`. `channels` has the connected ones, the oldest first.
 
-    Past `max_connections` a connection of the address with the most gives way to one of an address with fewer, or the new
-    one is closed at once. A channel without traffic for `max_idle_seconds` is closed
-    (Apache: serverChannelMaxIdleTimeSeconds, 120).
+    Past `max_connections`, a connection of the address with the most gives way to one of an address with fewer, or the
+    new one is closed at once. A channel without traffic for `max_idle_seconds` is closed (Apache:
+    serverChannelMaxIdleTimeSeconds, 120).
     """
 
     noisy = False
@@ -33,7 +33,7 @@ class RemotingServerFactory(protocol.ServerFactory):
         self._made, self._lost = traffic.channel_made, traffic.channel_lost
         self._scan: PeriodicJob | None = None
         self.expect: Callable[[SocketChannel], None] | None = None
-        """Prepares a new channel for what its first bytes may be (TLS); None where all are frames."""
+        """Prepares a new channel for first bytes that may not be a frame (TLS); None if all are frames."""
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> SocketChannel | None:
         if not self.channels.has_room(getattr(addr, "host", None)):
@@ -66,7 +66,7 @@ class RemotingServerFactory(protocol.ServerFactory):
             channel.close()
 
     def close_all(self) -> None:
-        """Close every channel (the server stops)."""
+        """Close every channel, because the server stops."""
         for channel in self.channels:
             channel.close()
 

@@ -1,13 +1,13 @@
-"""How peers share what a server has so many of: places for waiting pulls, links of slaves, connections, rows of tables.
+"""Shares out what a server has only so many of: places for waiting pulls, links of slaves, connections, rows of tables.
 
-A share belongs to an address, within that to a connection. Where requests are signed, it belongs to the account of the first
-signed request that the connection was allowed, as if the account were an address. While there is room everybody is served. When
-there is none the largest share gives way to a smaller one, as long as that leaves it no smaller than the other. An address that
-has proven itself has a reserve: a part of its share that does not count. Rows of tables do not give way; an address may have at
-most half of what the others leave.
+A share belongs to an address, and within that to a connection. If requests are signed, it belongs to the account of the
+first allowed signed request of the connection, as if the account were an address. While there is room, all peers are
+served. After that, the largest share gives way to a smaller one, as long as that leaves it no smaller than the other. An
+address that has proven itself has a reserve: a part of its share that does not count. Rows of tables do not give way; an
+address may have at most half of what the others leave.
 
-An address proves itself by being served for a while, which a patient stranger can do from many addresses. So reserves that are
-earned like this are at most half of all there is. Where accounts are known, only accounts earn them.
+An address proves itself by being served for a while, which a patient stranger can do from many addresses. So reserves
+that are earned in this way are at most half of the total. If accounts are known, only accounts earn them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from twisted.internet import interfaces
 Thing = TypeVar("Thing", bound=Hashable)
 
 PROOF_SECONDS = 60.0
-"""An address that was first served so long ago has proven itself."""
+"""The time after which an address that was served has proven itself."""
 MOST_KNOWN = 10_000
 IPV6_NETWORK_BITS = 64
 """The host part of an IPv6 address is the peer's own choice."""
@@ -48,12 +48,12 @@ def share_of_account(account: str) -> str:
 
 
 def nobody(address: str) -> bool:
-    """Nobody has proven itself."""
+    """Return False: no address has proven itself."""
     return False
 
 
 class Served:
-    """The addresses that were served, and since when. Where too many are known the newest one is forgotten.
+    """The addresses that were served, and since when. Past a limit, the newest one is forgotten.
 
     Once an account was served, addresses without one prove nothing.
     """
@@ -64,7 +64,7 @@ class Served:
         self._knows_accounts = False
 
     def note(self, address: str) -> None:
-        """It is served."""
+        """Record that an address is served."""
         if address not in self._since:
             if address.startswith(ACCOUNT) and not self._knows_accounts:
                 self._knows_accounts = True
@@ -74,7 +74,7 @@ class Served:
             self._since[address] = self._seconds()
 
     def is_proven(self, address: str) -> bool:
-        """Whether it was served before."""
+        """Return True if the address was served long enough before."""
         if self._knows_accounts and not address.startswith(ACCOUNT):
             return False
         since = self._since.get(address)
@@ -85,8 +85,8 @@ class Served:
 class Shares(Generic[Thing]):
     """The shares of addresses, by connection, the oldest thing first.
 
-    `reserve` is how much of a proven address's share does not count. All reserves that are `earned` by patience are at most
-    half of what there is.
+    `reserve` is the part of a proven address's share that does not count. All reserves `earned` by patience are at most
+    half of the total.
     """
 
     is_proven: Callable[[str], bool] = nobody
@@ -97,7 +97,7 @@ class Shares(Generic[Thing]):
     _counts: dict[str, int] = attrs.field(factory=dict)
 
     def add(self, address: str, connection: Hashable, thing: Thing) -> None:
-        """A connection of an address has one more."""
+        """Add a thing to a connection of an address."""
         connections = self._of.get(address)
         if connections is None:
             connections = self._of[address] = {}
@@ -111,7 +111,7 @@ class Shares(Generic[Thing]):
             self._total += 1
 
     def discard(self, address: str, connection: Hashable, thing: Thing) -> None:
-        """It has it no more. Harmless where it did not have it."""
+        """Remove a thing. Harmless if the connection did not have it."""
         connections = self._of.get(address, {})
         things = connections.get(connection, {})
         if thing not in things:
@@ -155,5 +155,5 @@ class Shares(Generic[Thing]):
 
 
 def may_have(held: int, total: int, limit: int) -> bool:
-    """Whether one more row may be made for an address that has `held` of `total`: up to half of what the others leave."""
+    """Return True if an address with `held` of `total` rows may have one more: up to half of what the others leave."""
     return total < limit and held < (limit - (total - held) + 1) // 2

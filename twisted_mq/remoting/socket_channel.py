@@ -1,16 +1,15 @@
-"""One remoting connection over a Twisted transport, the same class at both ends.
+"""Implements a remoting connection over a Twisted transport, with the same class at both ends.
 
-All complete frames of one read are processed in order; the answers that are ready leave in one write, or in several where
-that takes long, so that a peer who waits for the first ones goes on meanwhile. A processor's answer may also come later
+All complete frames of one read are processed in order. The answers that are ready leave in one write, or in several if
+processing takes long, so that a peer that waits for the first ones can go on. A processor's answer may also come later
 (a Deferred). A damaged frame closes the connection with one log line.
 
 While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
-read (registerProducer); what is held for peers is bounded by `remoting.budget`. Requests whose answers are pending are
-bounded there too, by channel and in total, past a bound the answer is SYSTEM_BUSY; own requests without an answer by `Traffic`.
+read (registerProducer); `remoting.budget` bounds what is held for peers. It also bounds requests whose answers are
+pending, by channel and in total; past a bound the answer is SYSTEM_BUSY. `Traffic` bounds own requests without an answer.
 A peer that does not take its answers gets no request of the server's either; one that left a request without an answer
-gets one at a time (`takes_requests`).
-A read whose commands take long is processed in several turns of the reactor, in rotation with those of other peers
-(`remoting.rotation`), so that neither one peer nor many keep it from others.
+gets one at a time (`takes_requests`). A read whose commands take long is processed in several turns of the reactor, in
+rotation with those of other peers (`remoting.rotation`), so that neither one peer nor many block the others.
 """
 
 from __future__ import annotations
@@ -41,51 +40,54 @@ from twisted_mq.remoting.shares import address_of, share_of_account
 from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
 
 PATIENCE_SECONDS = 0.002
-"""For how long ready answers wait for those of later frames. Answers that come together cost both ends less: with 64
-senders 2 ms instead of 0.15 mean a fifth more sends a second (tests.bench.bench_pair)."""
+"""The time that ready answers wait for those of later frames. Answers that leave together cost both ends less: with 64
+senders, 2 ms instead of 0.15 mean a fifth more sends a second (tests.bench.bench_pair).
+"""
 
 SLICE_SECONDS = 0.01
-"""For how long the commands of one read are processed before others have their turn."""
+"""The time for which the commands of one read are processed before others have their turn."""
 LONG_SECONDS = 0.05
-"""A single command that takes longer is logged: nobody else was served meanwhile."""
+"""A single command that takes longer is logged, because no other peer was served meanwhile."""
 READY_BYTES = 256 * 1024
-"""Ready answers of so many bytes leave at once."""
+"""Ready answers leave at once when they reach this many bytes."""
 GRACE_SECONDS = 10.0
-"""How long a peer has to take what is written to it when its connection is closed."""
+"""The time that a peer has to take what is written to it when its connection is closed."""
 
 
 @attrs.define(eq=False)
 class Traffic:
-    """What all channels of one server or client share: processors, limits, and hooks for the owner."""
+    """The processors, limits and hooks that all channels of one server or client share."""
 
     processors: Mapping[int, Processor]
     clock: interfaces.IReactorTime
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_awaited: int = 65_535
-    """Own requests of one channel that may wait for their answer (Apache: clientAsyncSemaphoreValue)."""
+    """The most own requests of one channel that wait for their answer (Apache: clientAsyncSemaphoreValue)."""
     sign: Callable[[RemotingCommand], None] | None = None
-    """Adds to own requests who sends them, just before they leave."""
+    """Signs own requests just before they leave."""
     pause_reading: bool = True
-    """Whether a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
-    while their own writes are stuck, neither would ever go on."""
+    """True if a peer that takes nothing is not read either. Off at the calling side: if both ends stopped reading
+    while their own writes are stuck, neither would ever continue.
+    """
     end_of_read: Callable[[], object] | None = None
     """Called after each read whose commands were processed and answered."""
     channel_made: Callable[[SocketChannel], None] | None = None
     channel_lost: Callable[[SocketChannel], None] | None = None
     share_moved: Callable[[SocketChannel, str], None] | None = None
-    """Told of a channel whose share is an account's now, with whose it was before."""
+    """Called with a channel that uses an account's share from now on, and the address whose share it used before."""
     too_late: Callable[[RemotingCommand, float, int], BrokerError | None] | None = None
-    """The refusal of a request that waited so many seconds for its turn, with so many others of its connection; None to serve
-    it."""
+    """Returns the refusal of a request that waited that many seconds for its turn, with so many others of its connection;
+    None to serve it.
+    """
     count: Callable[[str], None] | None = None
-    """Told what happens to channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
+    """Called with the events of channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     streaks: StreakProcessor | None = None
-    """Answers requests that come many at a time, where the processors would take longer."""
+    """Answers requests that come many at a time, faster than the processors do."""
     pending_answers: int = 0
     requests_dropped: int = 0
     """The number of one-way requests that were not sent because their peers took nothing."""
     long_turns: int = 0
-    """How many commands took longer than LONG_SECONDS."""
+    """The number of commands that took longer than LONG_SECONDS."""
     budget: Budget[SocketChannel] = attrs.field(factory=Budget)
     late: LateAnswers = attrs.field(factory=LateAnswers)
     rotation: Rotation = attrs.field(init=False)
@@ -96,8 +98,8 @@ class Traffic:
 
 @implementer(interfaces.IPushProducer)
 class SocketChannel(protocol.Protocol):
-    """One connection. `remote_address` is (host, port), `packed_address` the same as records hold it; `last_active` is in
-    seconds of the clock. `share_address` says whose share it is part of, see `remoting.shares`.
+    """A connection. `remote_address` is (host, port), `packed_address` the same as records hold it; `last_active` is in
+    seconds of the clock. `share_address` is the address whose share it is part of, see `remoting.shares`.
     """
 
     log = Logger()
@@ -133,7 +135,7 @@ class SocketChannel(protocol.Protocol):
 
     @property
     def address(self) -> str:
-        """The peer as host:port."""
+        """Return the peer's address as host:port."""
         return f"{self.remote_address[0]}:{self.remote_address[1]}"
 
     # transport events
@@ -162,7 +164,7 @@ class SocketChannel(protocol.Protocol):
             self._traffic.channel_lost(self)
         self._awaited.fail(
             f"connection to {self.address} lost: {reason.getErrorMessage()}"
-        )  # last: who tries again at once finds another connection
+        )  # last, because a caller that tries again at once must find another connection
 
     def _count(self, event: str) -> None:
         if self._traffic.count is not None:
@@ -189,16 +191,16 @@ class SocketChannel(protocol.Protocol):
         self.close()
 
     def _held(self, size: int) -> None:
-        """So many bytes of an unfinished frame wait for the rest."""
+        """Count the bytes of an unfinished frame that wait for the rest."""
         self._incomplete = size
         slowest = self._traffic.budget.came(self, size)
         if slowest is not None:
             slowest.cut("its frame has been on its way for the longest time, and frames in parts take too much memory")
 
     def _ignore(self, data: bytes) -> None:
-        """After a damaged frame nothing of the stream can be trusted."""
+        """Ignore the stream after a damaged frame, because nothing in it can be trusted."""
 
-    # IPushProducer: what the transport asks of us when the peer does not take its answers
+    # IPushProducer: called by the transport when the peer does not take its answers
 
     def pauseProducing(self) -> None:
         self._paused = True
@@ -213,7 +215,7 @@ class SocketChannel(protocol.Protocol):
             self.transport.resumeProducing()
 
     def go_on(self) -> None:
-        """Process what is left of a read, then read again."""
+        """Process the rest of a read, then read again."""
         if self._paused:
             return
         commands, self._waiting = self._waiting, []
@@ -224,12 +226,12 @@ class SocketChannel(protocol.Protocol):
             self.transport.resumeProducing()
 
     def stopProducing(self) -> None:
-        """The transport is gone; connectionLost follows."""
+        """Do nothing: the transport is gone, and connectionLost follows."""
 
     # requests of the peer
 
     def _process(self, commands: list[Received]) -> None:
-        if self._waiting:  # a TLS transport hands on what it has decrypted, paused or not
+        if self._waiting:  # a TLS transport passes on what it has decrypted, paused or not
             self._waiting += commands
             return
         ready: list[bytes] = []
@@ -259,7 +261,7 @@ class SocketChannel(protocol.Protocol):
             self._traffic.end_of_read()
 
     def _answer(self, command: RemotingCommand) -> bytes | None:
-        """Process one command; return the answer's frame, None where there is none or it comes later."""
+        """Process one command. Returns the answer's frame; None if it comes later or not at all."""
         if command.flag & RESPONSE_FLAG:
             self._is_slow = False
             if not self._awaited.answered(command):
@@ -279,7 +281,7 @@ class SocketChannel(protocol.Protocol):
         return None if command.flag & ONE_WAY_FLAG else answer
 
     def _streak(self, streak: Streak) -> bytes:
-        """Process a streak: many requests at a time, and by itself each that cannot be; return the frames that are ready."""
+        """Process a streak: many requests at a time, and one by one those that cannot be. Returns the frames that are ready."""
         assert self._streaks is not None
         ready: list[bytes] = []
         start = 0
@@ -304,7 +306,7 @@ class SocketChannel(protocol.Protocol):
         self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
 
     def _keep(self, commands: list[Received]) -> None:
-        """These are processed in another turn, or when the peer has taken its answers."""
+        """Keep commands for another turn, or until the peer has taken its answers."""
         self._waiting = commands
         if commands and not self._paused:
             self.transport.pauseProducing()
@@ -318,7 +320,7 @@ class SocketChannel(protocol.Protocol):
     def _without_late(
         self, received: list[Received], too_late: Callable[[RemotingCommand, float, int], BrokerError | None]
     ) -> list[Received]:
-        """Answer requests that waited too long; the others."""
+        """Answer the requests that waited too long, and return the others."""
         waited = self._seconds() - self._waiting_since
         served: list[Received] = []
         answers: list[bytes] = []
@@ -346,7 +348,7 @@ class SocketChannel(protocol.Protocol):
         )
 
     def write_answers(self, answers: list[bytes]) -> None:
-        """Hand answers to the transport in one piece, and count them where the peer does not take them."""
+        """Pass answers to the transport in one piece, and count them if the peer does not take them."""
         if not self.connected_now or not answers:
             return
         data = answers[0] if len(answers) == 1 else b"".join(answers)
@@ -360,7 +362,7 @@ class SocketChannel(protocol.Protocol):
             largest.cut("it does not take its answers, and those that wait take too much memory")
 
     def _frame(self, command: RemotingCommand, answer: Answer) -> bytes | None:
-        """The answer's bytes; None where there is none or it comes later."""
+        """Return the answer's bytes; None if it comes later or not at all."""
         if isinstance(answer, defer.Deferred):
             return self._await_answer(command, answer)
         if answer is None or command.flag & ONE_WAY_FLAG:
@@ -416,7 +418,7 @@ class SocketChannel(protocol.Protocol):
             self._traffic.late.write(self, encoded)
 
     def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
-        """The one place that turns an error into an answer."""
+        """Turn an error into an answer; this is the only place that does so."""
         error = reason.value
         if isinstance(error, BrokerError):
             return command.answer(error.response_code, error.remark, dict(error.ext_fields))
@@ -428,9 +430,9 @@ class SocketChannel(protocol.Protocol):
     # what the server remembers of the peer
 
     def remember(self, name: Hashable, size: int) -> None:
-        """Count what is remembered under a name until the connection ends, in place of what was there; 0 forgets it.
+        """Count what is remembered under a name until the connection ends, in place of its earlier size; 0 forgets it.
 
-        Raises BrokerError where that is too much.
+        Raises BrokerError if that is too much.
         """
         more = size - self._remembered.get(name, 0)
         if not self._traffic.budget.remember(self, more):
@@ -444,7 +446,7 @@ class SocketChannel(protocol.Protocol):
             self._remembered.pop(name, None)
 
     def proven(self, account: str) -> None:
-        """A signed request of an account was allowed: the first one says whose share the connection uses from now on."""
+        """Record an allowed signed request: the first one decides whose share the connection uses from now on."""
         if self.account is not None:
             return
         self.account = account
@@ -456,11 +458,11 @@ class SocketChannel(protocol.Protocol):
 
     @property
     def takes_requests(self) -> bool:
-        """Whether a request may be sent now: what was written before has left, and a slow peer has answered the last one."""
+        """Return True if a request may be sent now: earlier writes have left, and a slow peer has answered the last request."""
         return self.connected_now and not self._paused and not (self._is_slow and len(self._awaited))
 
     def send_request(self, request: Request, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
-        """Send and await the answer; sets the opaque of a command.
+        """Send a request and return its answer; sets the opaque of a command.
 
         Fails with RemotingTimeoutError, RemotingSendError or RemotingTooMuchRequestError.
         """
@@ -485,16 +487,16 @@ class SocketChannel(protocol.Protocol):
         return encode_frame(command)
 
     def late(self, sent_at: float) -> None:
-        """Own requests had no answer in time; the last of them was sent then."""
+        """Handle own requests without an answer in time, the last of which was sent then."""
         self._is_slow = True
 
     def postpone(self, seconds: float) -> None:
-        """Let the requests that wait for their answer wait longer."""
+        """Extend the time of the requests that wait for their answer."""
         self._awaited.postpone(seconds)
 
     def send_one_way(self, command: RemotingCommand) -> None:
-        """Send without an answer. Dropped where the connection is gone, as one-way promises nothing; dropped and counted where
-        the peer does not take what was sent before.
+        """Send without an answer. Dropped if the connection is gone, because one-way promises nothing; dropped and
+        counted if the peer does not take what was sent before.
         """
         command.flag |= ONE_WAY_FLAG
         if self._paused:
@@ -503,13 +505,13 @@ class SocketChannel(protocol.Protocol):
             self.write_request(self._encoded(command, self._awaited.take_opaque()))
 
     def write_request(self, data: bytes) -> None:
-        """Hand an own request to the transport, and count it where the peer does not take it."""
+        """Pass an own request to the transport, and count it if the peer does not take it."""
         self.transport.write(data)
         if self._paused:
             self._not_taken(len(data))
 
     def close(self) -> None:
-        """Close after what is written has left; a peer that does not take it is cut off after GRACE_SECONDS."""
+        """Close after everything written has left; a peer that does not take it is cut off after GRACE_SECONDS."""
         if not self.connected_now:
             return
         if self._produces:  # a transport with a producer waits for it, and this one may be paused
@@ -538,7 +540,7 @@ class SocketChannel(protocol.Protocol):
         self.abort()
 
     def abort(self) -> None:
-        """Close at once; what was not taken by the peer is lost, and so is what would be written before the loss is told."""
+        """Close at once. What the peer did not take is lost, and so are writes before the loss is reported."""
         if self.connected_now:
             self.connected_now = False
             self.transport.abortConnection()
@@ -550,12 +552,12 @@ def _to_each(streak: Streak, start: int, count: int, answer: Callable[[RemotingC
 
 
 def write_promptly(transport: Transport, data: bytes) -> None:
-    """Hand `data` to the socket now where nothing waits before it; what the socket does not take is buffered as ever.
+    """Pass `data` to the socket now if nothing waits before it; what the socket does not take is buffered as usual.
 
-    Twisted's `write` waits for the reactor's next turn and for two epoll_ctl calls: that is a fifth of what a single send
-    costs, and the peer waits for it. Buffered is also what the socket would not take in one piece, not to be copied. Other
-    transports than a plain connection (tests, TLS and whatever wraps one) get all by `write`. A broken connection is found
-    out by the reactor, as after `write`.
+    Twisted's `write` waits for the reactor's next turn and for two epoll_ctl calls: a fifth of the cost of a single send,
+    and the peer waits for it. Data that the socket would not take in one piece is also buffered, so that it is not
+    copied. Other transports than a plain connection (tests, TLS and other wrappers) get everything through `write`. The
+    reactor detects a broken connection, as after `write`.
     """
     if (
         not isinstance(transport, Connection)

@@ -1,4 +1,4 @@
-"""What a connection asks of its transport."""
+"""Defines what a connection uses of its transport."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Transport(Protocol):
     """A transport over TCP, or a test's. Twisted declares these methods in three interfaces of its own."""
 
     bufferSize: int
-    """How much is read from the socket at once."""
+    """The bytes that are read from the socket at once."""
 
     def getPeer(self) -> interfaces.IAddress: ...
 
@@ -33,13 +33,13 @@ class Transport(Protocol):
 
 
 def peer_of(transport: Transport) -> tuple[str, int]:
-    """Host and port at the other end; those of loopback where it is no TCP connection."""
+    """Return host and port of the other end; those of loopback if it is not a TCP connection."""
     peer = transport.getPeer()
     return getattr(peer, "host", "127.0.0.1"), getattr(peer, "port", 0)
 
 
 def packed(address: tuple[str, int]) -> bytes:
-    """8 or 20 bytes; none for a name, which no peer over TCP has."""
+    """Return 8 or 20 bytes; empty for a name, which no peer over TCP has."""
     try:
         return pack_host(*address)
     except ValueError:
@@ -47,7 +47,7 @@ def packed(address: tuple[str, int]) -> bytes:
 
 
 def switch_on(transport: Transport, *setters: str) -> None:
-    """Call setters of TCP options, where the transport has them."""
+    """Call setters of TCP options that the transport has."""
     for name in setters:
         switch = getattr(transport, name, None)
         if switch is not None:

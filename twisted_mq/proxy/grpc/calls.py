@@ -57,7 +57,7 @@ class Call:
     half_closed: Callable[[], object] | None = None
     is_over: bool = False
     is_broken: bool = False
-    """Whether the client ended the call by a reset, or its connection was lost."""
+    """True if the client ended the call by a reset, or its connection was lost."""
     _ends: list[Callable[[], object]] = attrs.field(factory=list)
 
     @property

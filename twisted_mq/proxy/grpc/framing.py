@@ -37,7 +37,7 @@ class MessageDecoder:
 
     @property
     def incomplete_bytes(self) -> int:
-        """How much of an unfinished message is held."""
+        """Return the bytes of an unfinished message that are held."""
         return len(self._buffer)
 
     def receive_data(self, data: bytes) -> Iterator[bytes]:

@@ -38,7 +38,7 @@ class Metadata:
     _given: Mapping[bytes, bytes] = attrs.field(factory=dict)
 
     def get(self, name: str) -> str:
-        """Return a value; empty if there is none."""
+        """Return a value, or an empty text."""
         return self._given.get(name.encode(), b"").decode("utf-8", "replace")
 
 

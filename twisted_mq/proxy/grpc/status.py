@@ -13,7 +13,7 @@ Headers = list[tuple[str, str]]
 
 
 class GrpcStatus(enum.IntEnum):
-    """How a call ended, for the transport; RocketMQ's own status is inside its answers."""
+    """The transport's status of an ended call; RocketMQ's own status is inside its answers."""
 
     OK = 0
     CANCELLED = 1
