@@ -1,4 +1,4 @@
-"""The web console: pages for people who run a cluster, made on the server, over the same requests as the admin tools.
+"""Serves the web console: pages for operators of a cluster, rendered on the server, with the same requests as the admin tools.
 
-It knows servers by their addresses alone, so Apache's are looked at as this project's are.
+The console knows servers only by their addresses, so it shows Apache's servers like this project's.
 """

@@ -1,4 +1,4 @@
-"""What a page answers, before it is HTTP."""
+"""Defines the answers of pages, before they are HTTP."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Page:
 
 @attrs.frozen
 class Redirect:
-    """Look at another page of the console; a path with its query."""
+    """Redirects to another page of the console; a path with its query."""
 
     path: str
 
 
 @attrs.frozen
 class JsonValue:
-    """For scripts of the console's own pages."""
+    """A value for scripts of the console's own pages."""
 
     value: Json
 
@@ -46,8 +46,8 @@ Answer: TypeAlias = Page | Redirect | JsonValue | Download
 
 
 class BadInput(Exception):
-    """What a form or an address says makes no sense; the text says what to give instead."""
+    """Raised when a form or an address makes no sense; the text says what to give instead."""
 
 
 class NotThere(Exception):
-    """What an address names is not there; the text says where to look."""
+    """Raised when an address names something that does not exist; the text says where to look."""

@@ -1,4 +1,4 @@
-"""HTTP around the pages: who is asked for what, what each answer carries, and what a failure looks like."""
+"""Serves the pages over HTTP: checks requests, sets the headers of each answer, and shows failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HEADERS = {
     b"content-security-policy": CONTENT_SECURITY_POLICY.encode(),
     b"x-content-type-options": b"nosniff",
     b"x-frame-options": b"DENY",
-    # not no-referrer: forms would come with the origin "null" then
+    # not no-referrer, because forms would then come with the origin "null"
     b"referrer-policy": b"same-origin",
     b"cross-origin-opener-policy": b"same-origin",
     b"cross-origin-resource-policy": b"same-origin",
@@ -47,15 +47,15 @@ HEADERS = {
     b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
 }
 LOCAL_HOSTS = {"127.0.0.1", "localhost", "[::1]"}
-"""Names under which a console on the loopback answers: another one is a stranger's page that had its name changed."""
+"""Names under which a console on the loopback answers. Under any other name, a stranger's page changed its own name's address."""
 
 FAILURES = (AdminError, RocketMQError)
-"""What servers and the network can do to a page."""
+"""The errors that servers and the network can raise in a page."""
 
 
 @attrs.frozen
 class Failed:
-    """How a failure is shown."""
+    """A failure as a page shows it."""
 
     status: int
     title: str
@@ -95,7 +95,7 @@ class ConsoleApp:
         add("/static/<name>", methods=["GET"], endpoint="static")(self._file)
         self._klein.handle_errors(HTTPException)(self._no_page)
 
-    # who is asked
+    # checks
 
     def _handler(self, route: Route) -> Callable[[Request], Coroutine[Any, Any, bytes]]:
         async def handle(request: Request) -> bytes:
@@ -114,7 +114,7 @@ class ConsoleApp:
     def _guarded(
         self, handle: Callable[[Request], Coroutine[Any, Any, bytes]]
     ) -> Callable[[Request], Coroutine[Any, Any, bytes]]:
-        """The headers of each answer; strangers' hosts and forms get no further."""
+        """Return a handler that sets the headers of each answer, and refuses hosts and forms of strangers."""
 
         async def guarded(request: Request) -> bytes:
             _set_headers(request)
@@ -134,11 +134,15 @@ class ConsoleApp:
         return None if cookie is None else self._sessions.find(cookie.decode("ascii", "replace"))
 
     def _cookie_name(self, request: Request) -> bytes:
-        """Browsers do not part cookies by port: consoles beside each other have names of their own."""
+        """Return a cookie name with the port: browsers do not separate cookies by port, and several consoles may run on a
+        host.
+        """
         return b"mq_console_%d" % request.getHost().port
 
     def _set_cookie(self, request: Request, value: str, max_age: bytes | None = None) -> None:
-        """Pages and scripts of others, and lines that are not encrypted where ours are, never have it."""
+        """Set the cookie so that other sites' pages and scripts, and unencrypted connections where ours are encrypted,
+        never get it.
+        """
         secure = self._settings.certificate is not None
         request.addCookie(
             self._cookie_name(request),
@@ -184,7 +188,7 @@ class ConsoleApp:
         return self._rendering.page(answer.template, {**self._everywhere(request, session), **answer.values})
 
     def _everywhere(self, request: Request, session: Session | None) -> Mapping[str, object]:
-        """What each template may use."""
+        """Return the values that every template may use."""
         return {
             "session": session,
             "operator": session is not None and session.may(Role.OPERATOR),
@@ -209,7 +213,7 @@ class ConsoleApp:
         request.setHeader(b"cache-control", b"no-cache")
         return self._static[name]
 
-    # in and out
+    # log in and out
 
     async def _login_page(self, request: Request) -> bytes:
         if self._session(request) is not None:
@@ -256,7 +260,7 @@ DEFECT = Failed(500, "This page failed", "That is a defect of the console; its l
 
 
 def explained(error: Exception) -> Failed:
-    """What went wrong, for people."""
+    """Return an error as text for users."""
     text = said(error)
     if isinstance(error, BadInput):
         return Failed(400, "That can't be done", text)
@@ -272,7 +276,7 @@ def explained(error: Exception) -> Failed:
 
 
 def _refusal(error: BrokerError) -> Failed:
-    """What a server refused."""
+    """Return a server's refusal as text for users."""
     text = said(error)
     if error.response_code == ResponseCode.NO_PERMISSION:
         return Failed(403, "The cluster does not allow that", text, "See the rights of the account you logged in with.")
@@ -282,7 +286,7 @@ def _refusal(error: BrokerError) -> Failed:
 
 
 def fields(request: Request) -> dict[str, list[str]]:
-    """Those of the address and of the form, as text."""
+    """Return the fields of the address and of the form, as text."""
     return {
         name.decode("utf-8", "replace"): [value.decode("utf-8", "replace") for value in values]
         for name, values in (request.args or {}).items()
@@ -290,7 +294,7 @@ def fields(request: Request) -> dict[str, list[str]]:
 
 
 def _is_own_form(request: Request) -> bool:
-    """Whether a form was sent by a page of this console; what a browser says of itself can't be forged by a page."""
+    """Return True if a form was sent by a page of this console; pages cannot forge the headers that browsers set about it."""
     if request.method != b"POST":
         return True
     if request.getHeader("sec-fetch-site") not in (None, "same-origin", "none"):

@@ -1,4 +1,4 @@
-"""Message bodies as text, JSON and hex. Whatever stands in them is shown, and nothing of it is run."""
+"""Shows message bodies as text, JSON and hex. Everything in a body is shown, and nothing of it is executed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VIEWS: Mapping[str, str] = {"text": "Text", "json": "JSON", "hex": "Hex"}
 
 @attrs.frozen
 class BodyView:
-    """`cut` says how many bytes are not shown; `problem` why there is no such view."""
+    """A view of a body. `cut` is the number of bytes that are not shown; `problem` says why this view is not available."""
 
     kind: str
     text: str = ""
@@ -27,7 +27,7 @@ class BodyView:
 
 
 def body_view(body: bytes, kind: str) -> BodyView:
-    """One of VIEWS; of an empty kind the one that fits best."""
+    """Return one of VIEWS; for an empty kind, the one that fits best."""
     if kind == "hex" or (not kind and not _is_text(body)):
         return BodyView("hex", hex_rows(body[:MOST_HEX_BYTES]), max(0, len(body) - MOST_HEX_BYTES))
     as_json = _json_view(body) if kind != "text" else None
@@ -40,7 +40,7 @@ def body_view(body: bytes, kind: str) -> BodyView:
 
 
 def _is_text(body: bytes) -> bool:
-    """Whether it is UTF-8; the end of what is looked at may stand inside a letter."""
+    """Return True if the bytes are UTF-8; the examined part may end inside a character."""
     try:
         text = body[:MOST_TEXT_BYTES].decode()
     except UnicodeDecodeError as error:

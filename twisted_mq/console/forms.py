@@ -1,4 +1,4 @@
-"""Values as pages show them, and addresses of pages. Nothing here trusts what it shows."""
+"""Formats values for pages, and makes addresses of pages. Nothing here trusts the values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import urllib.parse
 from twisted_mq.protocol.errors import BrokerError
 
 UNKNOWN = "—"
-"""What is not known is never shown as 0."""
+"""Shown for unknown values, which are never shown as 0."""
 
 _HIDING = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
-"""Unicode's categories of what has no shape, or turns the direction of what follows."""
+"""Unicode's categories of characters without a shape, or that change the direction of the text after them."""
 _SHOWN = {"\n", "\t"}
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def visible(text: str) -> str:
-    """Text in which nothing hides: controls and marks of direction stand as \\u202e."""
+    """Return text in which nothing is hidden: control characters and direction marks are shown as \u202e."""
     if text.isprintable():
         return text
     return "".join(map(_visible, text))
@@ -32,13 +32,13 @@ def _visible(letter: str) -> str:
 
 
 def link(path: str, **fields: object) -> str:
-    """The address of a page; fields that are None are left out."""
+    """Return the address of a page; fields that are None are left out."""
     given = {name: str(value) for name, value in fields.items() if value is not None}
     return f"{path}?{urllib.parse.urlencode(given, errors='replace')}" if given else path
 
 
 def count(value: float | None) -> str:
-    """1 234 567, with small spaces; a rate with one digit behind the point."""
+    """Return a number as 1 234 567, with narrow spaces; a rate with one decimal."""
     if value is None:
         return UNKNOWN
     text = f"{value:,d}" if isinstance(value, int) else f"{value:,.1f}"
@@ -46,7 +46,7 @@ def count(value: float | None) -> str:
 
 
 def size(value: int | None) -> str:
-    """1.5 GiB"""
+    """Return a size as 1.5 GiB."""
     if value is None:
         return UNKNOWN
     number, unit = float(value), 0
@@ -56,13 +56,13 @@ def size(value: int | None) -> str:
 
 
 def when(timestamp_ms: int | None) -> str:
-    """2026-11-22 08:00:01.250 in UTC; unknown for 0 and less."""
+    """Return a time as 2026-11-22 08:00:01.250 in UTC; unknown for 0 and less."""
     moment = _moment(timestamp_ms)
     return UNKNOWN if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}.{(timestamp_ms or 0) % 1000:03d}"
 
 
 def machine_time(timestamp_ms: int | None) -> str:
-    """The same for the attribute of <time>; empty for none."""
+    """Return a time for the attribute of <time>; empty if it is unknown."""
     moment = _moment(timestamp_ms)
     return "" if moment is None else f"{moment:%Y-%m-%dT%H:%M:%S}Z"
 
@@ -72,12 +72,12 @@ def _moment(timestamp_ms: int | None) -> datetime.datetime | None:
         return None
     try:
         return datetime.datetime.fromtimestamp(timestamp_ms // 1000, datetime.UTC)
-    except (OverflowError, ValueError, OSError):  # a time that a hostile producer made up
+    except (OverflowError, ValueError, OSError):  # a time that a hostile producer invented
         return None
 
 
 def span(seconds: float | None) -> str:
-    """3 d 4 h, 12 min, 40 s"""
+    """Return a duration as 3 d 4 h, 12 min, 40 s."""
     if seconds is None:
         return UNKNOWN
     whole = int(seconds)
@@ -91,7 +91,7 @@ def span(seconds: float | None) -> str:
 
 
 def said(error: Exception) -> str:
-    """What went wrong, in a line; Apache's remarks have links to its documentation in further ones."""
+    """Return an error in one line; Apache's remarks have links to its documentation in further ones."""
     text = error.remark if isinstance(error, BrokerError) else str(error)
     return next(iter(text.splitlines()), "") or type(error).__name__
 

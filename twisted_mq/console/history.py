@@ -1,4 +1,4 @@
-"""Rates and disks of the last day, kept in memory: what a chart shows of the time before somebody looked."""
+"""Keeps rates and disks of the last day in memory, so that a chart shows the time before the page was opened."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from twisted_mq.protocol.errors import RocketMQError
 
 EVERY_SECONDS = 30.0
 KEPT = 2880
-"""A day of samples."""
+"""The number of samples in a day."""
 MOST_SHOWN = 480
 MOST_BROKERS = 256
-"""Of a larger cluster the others are not kept: a broker's day takes 0.8 MiB (tests/bench/bench_console.py)."""
+"""The most brokers whose history is kept: a broker's day takes 0.8 MiB (tests/bench/bench_console.py)."""
 
 
 @attrs.frozen
 class Values:
-    """One broker at one time; None for what it did not tell."""
+    """The values of one broker at one time; None for those that it did not report."""
 
     cluster: str
     name: str
@@ -33,20 +33,20 @@ class Values:
 
     @classmethod
     def of(cls, one: BrokerFigures) -> Values:
-        # each answer brings names of its own: interned, a day's samples share them
+        # each answer brings strings of its own: interned, a day's samples share them
         return cls(intern(one.cluster), intern(one.name), one.broker_id, one.in_rate, one.out_rate, one.disk_ratio)
 
 
 @attrs.frozen
 class Sample:
-    """All brokers at one time."""
+    """The values of all brokers at one time."""
 
     time_ms: int
     brokers: tuple[Values, ...]
 
 
 class History:
-    """Samples of a day, the oldest first."""
+    """The samples of a day, the oldest first."""
 
     log = Logger()
 
@@ -58,7 +58,7 @@ class History:
         self._failing = False
 
     async def take(self) -> None:
-        """Take one sample. Where the cluster does not answer, none is taken, and the first time is logged."""
+        """Take one sample. If the cluster does not answer, take none, and log the first time."""
         if self._asking:
             return
         self._asking = True
@@ -75,7 +75,7 @@ class History:
         self._samples.append(Sample(self._now_ms(), tuple(map(Values.of, found[:MOST_BROKERS]))))
 
     def since(self, time_ms: int) -> list[Sample]:
-        """Samples from a time on, evenly left out where they are many; the newest is among them."""
+        """Return the samples from a time on, evenly thinned out if there are many; the newest is included."""
         found = [one for one in self._samples if one.time_ms >= time_ms]
         step = -(-len(found) // MOST_SHOWN) or 1
         return found[::-1][::step][::-1]

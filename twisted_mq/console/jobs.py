@@ -1,4 +1,4 @@
-"""Work that goes on behind a page: dead letters that are sent again, with their number and how far it is."""
+"""Runs work in the background of pages: dead letters that are sent again, with their number and progress."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted_mq.logs import Logger
 
 KEPT = 64
-"""So many jobs that ended are remembered."""
+"""The number of ended jobs that are kept."""
 
 
 @attrs.define(eq=False)
 class Job:
-    """One piece of work. `problem` says why it ended early; `done` counts steps of `total`."""
+    """A job. `problem` says why it ended early; `done` counts steps of `total`."""
 
     name: str
     total: int
@@ -29,18 +29,18 @@ class Job:
         return min(1.0, self.done / self.total) if self.total else 1.0
 
     def stop(self) -> None:
-        """End it after the step that is under way. A second call does nothing."""
+        """Stop after the current step. A second call does nothing."""
         if self._work is not None and self.running:
             self._work.cancel()
 
 
 class Jobs:
-    """Jobs by name: one of a name runs at a time, whoever asks for it."""
+    """Jobs by name. Only one job of a name runs at a time."""
 
     log = Logger()
 
     def __init__(self, explained: Callable[[Exception], str]) -> None:
-        """`explained` says what an exception means to people."""
+        """Create the jobs. `explained` returns the text for an exception."""
         self._explained = explained
         self._jobs: dict[str, Job] = {}
 
@@ -48,7 +48,7 @@ class Jobs:
         return self._jobs.get(name)
 
     def start(self, name: str, total: int, steps: AsyncIterator[object]) -> Job:
-        """Run the steps, which are counted; the job that runs already where there is one."""
+        """Start a job and count its steps, or return the one of that name that runs already."""
         known = self._jobs.pop(name, None)
         if known is not None and known.running:
             self._jobs[name] = known
@@ -72,6 +72,6 @@ class Jobs:
             job.running = False
 
     def stop_all(self) -> None:
-        """At the console's end."""
+        """Stop all jobs when the console ends."""
         for job in self._jobs.values():
             job.stop()

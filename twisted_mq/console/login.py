@@ -1,4 +1,4 @@
-"""Letting people in: by a token that the console printed, or by an access key of the cluster."""
+"""Logs users in: with a token that the console printed, or with an access key of the cluster."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MakeAdmin = Callable[[Credentials | None], AdminCalls]
 
 
 class Refused(Exception):
-    """Nobody comes in by that; the text says why."""
+    """Raised when a login is refused; the text says why."""
 
 
 class Login:
-    """Gives sessions away."""
+    """Creates sessions for users who log in."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Login:
         self._make_admin = make_admin
 
     async def by_token(self, given: str, host: str) -> Session:
-        """Let in whoever has the token, however often others failed: it cannot be guessed. Raises Refused."""
+        """Log in with the token, however many attempts failed: the token cannot be guessed. Raises Refused."""
         if self._settings.accounts or not self._token.take(given):
             self._check_attempts(host)
             self._attempts.failed(host)
@@ -47,7 +47,7 @@ class Login:
         return self._sessions.begin("token", self._role(Role.OPERATOR), admin)
 
     async def by_account(self, access_key: str, secret_key: str, host: str, *, read_only: bool) -> Session:
-        """Raises Refused, and what requests raise."""
+        """Log in with an access key. Raises Refused, and the errors of requests."""
         self._check_attempts(host)
         if not self._settings.accounts or not access_key or not secret_key:
             self._attempts.failed(host)
@@ -70,7 +70,9 @@ class Login:
         return Role.READER if self._settings.read_only else wanted
 
     async def _role_of(self, admin: AdminCalls) -> Role:
-        """What a broker lets an account do. Raises Refused where the broker does not know it, or asks nobody who he is."""
+        """Return the role that a broker gives an account. Raises Refused if the broker does not know it, or does not
+        authenticate.
+        """
         address = await self._broker(admin)
         if not await self._asks_who(address):
             raise Refused(
@@ -90,7 +92,7 @@ class Login:
         return addresses[0]
 
     async def _asks_who(self, address: str) -> bool:
-        """Whether a broker refuses who does not sign."""
+        """Return True if a broker refuses unsigned requests."""
         stranger = self._make_admin(None)
         try:
             await stranger.broker_runtime(address)
@@ -102,7 +104,7 @@ class Login:
 
 
 async def may_change(admin: AdminCalls, address: str) -> bool:
-    """Whether a broker would let somebody change its settings: asked with a change of nothing."""
+    """Return True if a broker would let this account change its settings: asked with an empty change."""
     try:
         await admin.invoke(address, RequestCode.UPDATE_BROKER_CONFIG)
     except BrokerError as error:

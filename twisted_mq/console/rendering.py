@@ -1,4 +1,4 @@
-"""Templates into pages. Everything is escaped, and odd characters in whatever is shown are made visible."""
+"""Renders templates. Everything is escaped, and invisible characters in values are made visible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDER = os.path.dirname(__file__)
 
 
 def environment() -> jinja2.Environment:
-    """With the filters of `forms`."""
+    """Return an environment with the filters of `forms`."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(os.path.join(FOLDER, "templates")),
         autoescape=True,
@@ -31,7 +31,7 @@ def environment() -> jinja2.Environment:
 
 
 def _shown(value: object) -> object:
-    """What a page shows of a value: None as unknown, text without anything that hides in it."""
+    """Return a value as a page shows it: None as unknown, text without hidden characters."""
     if value is None:
         return forms.UNKNOWN
     if isinstance(value, Markup) or not isinstance(value, str):
@@ -40,13 +40,13 @@ def _shown(value: object) -> object:
 
 
 class Rendering:
-    """Pages of the console."""
+    """Renders the pages of the console."""
 
     def __init__(self) -> None:
         self._environment = environment()
 
     def page(self, template: str, values: Mapping[str, object]) -> bytes:
-        """HTML in UTF-8."""
+        """Return a page as HTML in UTF-8."""
         return self._environment.get_template(template).render(values).encode("utf-8", "replace")
 
 
@@ -60,7 +60,7 @@ STATIC = {
 
 
 def static_files() -> dict[str, bytes]:
-    """Name -> bytes, read once."""
+    """Return name -> bytes, read once."""
     found = {}
     for name in STATIC:
         with open(os.path.join(FOLDER, "static", name), "rb") as file:

@@ -1,4 +1,4 @@
-"""Which address is which page, and who may ask for it. What changes something is a form that is sent, by operators alone."""
+"""Maps addresses to pages, and says who may request them. Only forms sent by operators change anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PageMaker = Callable[[Visit], Coroutine[Any, Any, Answer]]
 
 @attrs.frozen
 class Route:
-    """A page, or what a form does."""
+    """A page, or the action of a form."""
 
     path: str
     page: PageMaker
@@ -89,7 +89,7 @@ ROUTES = (
 
 @attrs.frozen
 class MenuEntry:
-    """A page of the menu; `below` are the beginnings of addresses that belong to it."""
+    """A page of the menu; `below` are the prefixes of addresses that belong to it."""
 
     path: str
     title: str

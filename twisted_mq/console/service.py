@@ -1,4 +1,4 @@
-"""A console that listens: its port, its sessions' connections, and their end."""
+"""Runs a console that listens: its port, its sessions' connections, and their end."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from twisted_mq.web_bounds import BoundedRequest, BoundedSite
 
 IDLE_SECONDS = 60.0
 MOST_FORM_BYTES = 1024 * 1024
-"""What a form may have; a longer one is cut off with its connection."""
+"""The longest form; the connection of a longer one is closed."""
 FORM_SECONDS = 60.0
-"""In which a form must be there as a whole."""
+"""The time in which a whole form must arrive."""
 
 
 def _encrypted(options: ClientOptions, reactor: interfaces.IReactorTime) -> Connect | None:
-    """Raises ConfigError for certificates that cannot be read, MissingExtra."""
+    """Return the connection with TLS. Raises ConfigError for certificates that cannot be read, MissingExtra."""
     if options.tls is None:
         return None
     return encrypted(
@@ -55,14 +55,14 @@ class ConsoleRequest(BoundedRequest):
 
 
 class ConsoleSite(BoundedSite):
-    """Writes no log of requests: their addresses have names and ids of messages."""
+    """A site without a log of requests, because their addresses contain names and ids of messages."""
 
     requestFactory = ConsoleRequest
     request_seconds = FORM_SECONDS
     displayTracebacks = False
 
     def getResourceFor(self, request: PageRequest) -> IResource:
-        """A path that is no text is that of no page."""
+        """Return the resource of a path; a path that is not text is not found."""
         resource: IResource = super().getResourceFor(request)
         try:
             b"/".join(request.postpath or []).decode()
@@ -71,17 +71,19 @@ class ConsoleSite(BoundedSite):
         return resource
 
     def acceptableProtocols(self) -> list[bytes]:
-        """Of encrypted connections: what limits a form's length is made for this one alone."""
+        """Offer only HTTP/1.1 on encrypted connections: the limit of a form's length is made for it."""
         return [b"http/1.1"]
 
     def log(self, request: Request) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def _served(
     site: ConsoleSite, certificate: OwnCertificate | None, reactor: interfaces.IReactorTime
 ) -> ServerFactory[Any]:
-    """Raises ConfigError for a certificate that cannot be read, or is not valid now, MissingExtra."""
+    """Return the factory of the site. Raises ConfigError for a certificate that cannot be read, or is not valid now,
+    MissingExtra.
+    """
     if certificate is None:
         return site
     require("TLS", "tls")
@@ -92,9 +94,9 @@ def _served(
 
 
 class ConsoleService(Service):
-    """Up between `startService` and `stopService`. `announce` is told the addresses where people come in.
+    """Runs between `startService` and `stopService`. `announce` is called with the addresses at which users log in.
 
-    Making one raises ConfigError for certificates that cannot be read, MissingExtra.
+    The constructor raises ConfigError for certificates that cannot be read, MissingExtra.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class ConsoleService(Service):
         self._connect = _encrypted(settings.client_options, reactor)
         self._sessions = Sessions(reactor.seconds, secret)
         self._announce = announce
-        # behind the # it never leaves the browser: no log of requests and no other page gets it
+        # after the # it never leaves the browser: no log of requests and no other page gets it
         self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)
         login = Login(settings, self._sessions, self._token, Attempts(reactor.seconds), self.admin)
         self._jobs = Jobs(
@@ -128,13 +130,13 @@ class ConsoleService(Service):
 
     @property
     def url(self) -> str:
-        """Where browsers find it."""
+        """Return the address for browsers."""
         host = f"[{self.settings.bind}]" if ":" in self.settings.bind else self.settings.bind
         scheme = "http" if self.settings.certificate is None else "https"
         return f"{scheme}://{host}:{self.port}/"
 
     def admin(self, credentials: Credentials | None) -> AdminCalls:
-        """Connections of somebody's own, which sign as he does."""
+        """Return admin calls with connections of their own, signed with these credentials."""
         reactor, keys = self._reactor, credentials
         options = attrs.evolve(
             self.settings.client_options,
@@ -152,7 +154,7 @@ class ConsoleService(Service):
         )
 
     def startService(self) -> None:
-        """Raises PortError."""
+        """Start to listen. Raises PortError."""
         bound = bind(self.settings.bind, self.settings.port, "--console-port")
         self.port = bound.getsockname()[1]
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self._factory)
@@ -166,14 +168,14 @@ class ConsoleService(Service):
         return await all_figures(self._own_admin)
 
     def invite(self) -> None:
-        """Announce where somebody comes in; a token that was used up is followed by another address by itself."""
+        """Announce an address to log in; when its token is used up, another address is announced."""
         if self.settings.accounts:
             self._announce(self.url)
         else:
             self._token.renew()
 
     def stopService(self) -> defer.Deferred[None]:
-        """All connections closed. A second call does nothing."""
+        """Stop, and close all connections. A second call does nothing."""
         self._jobs.stop_all()
         self._sessions.end_all()
         sampler, self._sampler = self._sampler, None

@@ -1,4 +1,4 @@
-"""Who is in, and how one gets in: sessions, one-time tokens, and how many attempts may fail."""
+"""Keeps sessions, one-time tokens, and the number of failed attempts."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from twisted_mq.admin.calls import AdminCalls
 IDLE_SECONDS = 3600.0
 LONGEST_SECONDS = 12 * 3600.0
 MOST_SESSIONS = 32
-"""Past that the one that did nothing for the longest time ends."""
+"""The most sessions. Past that, the one that was idle for the longest time ends."""
 
 FREE_FAILURES = 3
 LONGEST_WAIT_SECONDS = 60.0
 FORGOTTEN_SECONDS = 3600.0
-"""After so long without a failure a host begins anew."""
+"""After this long without a failure, a host starts again without waits."""
 MOST_HOSTS = 1000
 
 Secret = Callable[[], str]
 
 
 def new_secret() -> str:
-    """256 bits, as text for a URL or a form."""
+    """Return 256 random bits, as text for a URL or a form."""
     return secrets.token_urlsafe(32)
 
 
 class Role(enum.IntEnum):
-    """What somebody may do; each may do what those before it may."""
+    """The rights of a user; each role includes those before it."""
 
     READER = 1
     OPERATOR = 2
@@ -39,7 +39,7 @@ class Role(enum.IntEnum):
 
 @attrs.frozen
 class Notice:
-    """A line that the next page shows; `link` is a path that it leads to."""
+    """A line that the next page shows; `link` is a path that it links to."""
 
     text: str
     good: bool = True
@@ -48,7 +48,7 @@ class Notice:
 
 @attrs.define(eq=False)
 class Session:
-    """Somebody who is in. `key` is the cookie's value, `form_key` stands in each form of his pages."""
+    """A user who is logged in. `key` is the cookie's value; each form of the session's pages contains `form_key`."""
 
     user: str
     role: Role
@@ -63,17 +63,17 @@ class Session:
         return self.role >= role
 
     def told(self) -> list[Notice]:
-        """What was to be shown; the next call has nothing."""
+        """Return the notices to show; the next call returns none of them."""
         notices, self.notices = self.notices, []
         return notices
 
     def wrote(self, form_key: str) -> bool:
-        """Whether a form came from a page of this session."""
+        """Return True if a form came from a page of this session."""
         return hmac.compare_digest(self.form_key.encode(), form_key.encode())
 
 
 class Sessions:
-    """All sessions. They end when nothing was asked for an hour, and after twelve; connections are closed then."""
+    """All sessions. A session ends after an hour without a request, and after twelve hours; its connections are closed then."""
 
     def __init__(self, now: Callable[[], float], secret: Secret = new_secret) -> None:
         self._now = now
@@ -81,7 +81,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
 
     def begin(self, user: str, role: Role, admin: AdminCalls) -> Session:
-        """Somebody came in."""
+        """Create a session."""
         self._end_old()
         while len(self._sessions) >= MOST_SESSIONS:
             self.end(min(self._sessions.values(), key=lambda one: one.seen))
@@ -91,7 +91,7 @@ class Sessions:
         return session
 
     def find(self, key: str) -> Session | None:
-        """Whose cookie it is, from now on again for an hour."""
+        """Return the session of a cookie, which is valid for another hour from now on."""
         self._end_old()
         session = self._sessions.get(key)
         if session is not None:
@@ -99,7 +99,7 @@ class Sessions:
         return session
 
     def end(self, session: Session) -> None:
-        """A second call does nothing."""
+        """End a session. A second call does nothing."""
         if self._sessions.pop(session.key, None) is not None:
             session.admin.client.close()
 
@@ -115,7 +115,7 @@ class Sessions:
 
 
 class OneTimeToken:
-    """Lets one person in; `announce` is told each new one."""
+    """Lets one user in; `announce` is called with each new token."""
 
     def __init__(self, announce: Callable[[str], None], secret: Secret = new_secret) -> None:
         self._announce = announce
@@ -123,12 +123,12 @@ class OneTimeToken:
         self._token = ""
 
     def renew(self) -> None:
-        """The one before counts no more."""
+        """Make a new token; the one before is not valid any more."""
         self._token = self._secret()
         self._announce(self._token)
 
     def take(self, given: str) -> bool:
-        """Whether it is the token; it is used up then, and another one announced."""
+        """Return True if the text is the token; it is used up then, and a new one is announced."""
         if not self._token or not hmac.compare_digest(self._token.encode(), given.strip().encode()):
             return False
         self.renew()
@@ -142,9 +142,9 @@ class _Failures:
 
 
 class Attempts:
-    """How long each host waits after attempts that failed: nothing after the first ones, then twice as long each time.
+    """The time that each host waits after failed attempts: nothing after the first ones, then twice as long each time.
 
-    Who fails keeps nobody else out.
+    A host that fails does not block the others.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -152,7 +152,7 @@ class Attempts:
         self._hosts: dict[str, _Failures] = {}
 
     def failed(self, host: str) -> None:
-        """Count a failure; of too many hosts the one whose last failure is the oldest is forgotten."""
+        """Count a failure; past a limit of hosts, forget the one whose last failure is the oldest."""
         failures = self._hosts.pop(host, None) or _Failures()
         if self._now() - failures.last > FORGOTTEN_SECONDS:
             failures.count = 0
@@ -162,7 +162,7 @@ class Attempts:
         self._hosts[host] = failures
 
     def wait_seconds(self, host: str) -> float:
-        """Return how long a host may not try; 0 where it may."""
+        """Return how long a host must wait; 0 if it may try."""
         failures = self._hosts.get(host)
         if failures is None or failures.count < FREE_FAILURES:
             return 0.0

@@ -1,4 +1,4 @@
-"""How a console is set up."""
+"""Defines the settings of a console."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from twisted_mq.coordination.settings import CoordinatorSettings
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8090
 TLS_CERT, TLS_KEY = "--console-tls-cert", "--console-tls-key"
-"""How errors name the parts of a certificate."""
+"""The names of a certificate's parts in errors."""
 
 
 @attrs.frozen
 class OwnCertificate:
-    """What browsers are shown: PEM files, and what the key is encrypted with."""
+    """The certificate that browsers get: PEM files, and the password of the key."""
 
     path: str
     key_path: str
@@ -24,18 +24,18 @@ class OwnCertificate:
 
 @attrs.frozen
 class ConsoleSettings:
-    """Without `accounts` people come in by a token, and all requests are signed as `client_options` say."""
+    """Settings of a console. Without `accounts`, users log in with a token, and `client_options` sign all requests."""
 
     name_servers: tuple[str, ...]
     bind: str = LOOPBACK
     port: int = DEFAULT_PORT
     certificate: OwnCertificate | None = None
-    """Pages are served encrypted; None: as they are."""
+    """Pages are served encrypted; None: unencrypted."""
     accounts: bool = False
-    """People log in with an access key of the cluster; it signs their requests."""
+    """Users log in with an access key of the cluster, which signs their requests."""
     read_only: bool = False
-    """Nobody may change anything."""
+    """No user may change anything."""
     client_options: ClientOptions = attrs.field(factory=ClientOptions)
-    """How servers are reached: encryption, and the account that counts without `accounts`."""
+    """The settings for reaching servers: encryption, and the account that is used without `accounts`."""
     coordinator: CoordinatorSettings | None = None
-    """Where the lists of ordered topics are; None: not asked."""
+    """The coordinator with the lists of ordered topics; None: not asked."""

@@ -1,4 +1,4 @@
-"""Whether the members of a group want the same: where not, some get messages of others, or none get some."""
+"""Compares the subscriptions of a group's members: if they differ, members get messages of others, or none."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NOT_SUBSCRIBED = "not subscribed"
 
 @attrs.frozen
 class Conflict:
-    """A topic that members see differently: what they want of it -> who."""
+    """A topic that members subscribe to differently: expression -> the members with it."""
 
     topic: str
     wanted: Mapping[str, list[str]]
 
 
 def conflicts(infos: Mapping[str, ConsumerRunningInfo]) -> list[Conflict]:
-    """By topic. Retry topics are each member's own affair."""
+    """Return the conflicts, by topic. Retry topics are each member's own matter."""
     wanted = {client_id: _expressions(info) for client_id, info in infos.items()}
     topics = sorted({topic for expressions in wanted.values() for topic in expressions})
     found = []
@@ -36,7 +36,7 @@ def conflicts(infos: Mapping[str, ConsumerRunningInfo]) -> list[Conflict]:
 
 
 def _expressions(info: ConsumerRunningInfo) -> dict[str, str]:
-    """Topic -> what of it, as the member wrote it; SQL with its name."""
+    """Return topic -> expression, as the member wrote it; SQL with its name."""
     return {
         one.topic: one.sub_string
         if one.expression_type in (None, "TAG")

@@ -1,4 +1,4 @@
-"""Traces of a message as a picture: a bar for each step, from left to right as time went."""
+"""Draws the traces of a message: a bar for each step, with time from left to right."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from twisted_mq.protocol.messages.trace import (
 )
 
 WIDTH = 600
-"""Units of the picture's width."""
+"""The picture's width in its units."""
 LEAST_WIDTH = 4
 
 
 @attrs.frozen
 class Step:
-    """One thing that was done with a message. `ended_ms` is `began_ms` where nobody said how long it took."""
+    """A step of a message. `ended_ms` is `began_ms` if its duration is unknown."""
 
     what: str
     group: str
@@ -56,7 +56,7 @@ class Timeline:
 
 
 def timeline(traces: Iterable[Shown]) -> Timeline | None:
-    """None without a step."""
+    """Return the picture; None without a step."""
     shown = list(traces)
     begins = {trace.request_id: trace for trace, _ in shown if isinstance(trace, ConsumeStartTrace)}
     ends = {trace.request_id for trace, _ in shown if isinstance(trace, ConsumeEndTrace)}

@@ -1,4 +1,4 @@
-"""One request of somebody who is in, as pages see it."""
+"""Represents one request of a logged-in user, as pages see it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 
 @attrs.frozen
 class Visit:
-    """`fields` are those of the address, and of the form where one was sent."""
+    """A request. `fields` are those of the address, and of the form if one was sent."""
 
     path: str
     fields: Mapping[str, Sequence[str]]
@@ -39,26 +39,26 @@ class Visit:
         return self.admin.now_ms()
 
     def text(self, name: str, default: str = "") -> str:
-        """The trimmed value of a field."""
+        """Return the trimmed value of a field."""
         return self.fields.get(name, (default,))[0].strip()
 
     def whole(self, name: str) -> str:
-        """A field as it was typed; line ends are single."""
+        """Return a field as it was typed, with single line ends."""
         return self.fields.get(name, ("",))[0].replace("\r\n", "\n")
 
     def needed(self, name: str, label: str) -> str:
-        """The same. Raises BadInput without it."""
+        """Return the trimmed value. Raises BadInput if it is missing."""
         value = self.text(name)
         if not value:
             raise BadInput(f"{label} is missing.")
         return value
 
     def every(self, name: str) -> list[str]:
-        """All values of a field that may be given several times."""
+        """Return all values of a field that may be given several times."""
         return [value.strip() for value in self.fields.get(name, ())]
 
     def number(self, name: str, label: str, default: int, least: int = 0, most: int = 1 << 31) -> int:
-        """A whole number. Raises BadInput for any other text."""
+        """Return a whole number. Raises BadInput for any other text."""
         text = self.text(name)
         if not text:
             return default
@@ -67,7 +67,7 @@ class Visit:
         return int(text)
 
     def time_ms(self, name: str, label: str) -> int | None:
-        """A time in UTC; None where none is given. Raises BadInput for any other text."""
+        """Return a time in UTC; None if none is given. Raises BadInput for any other text."""
         text = self.text(name)
         if not text:
             return None
@@ -78,7 +78,7 @@ class Visit:
         return int(moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp() * 1000)
 
     def tell(self, text: str, *, good: bool = True, link: str | None = None) -> None:
-        """Have the next page say something."""
+        """Show a notice on the next page."""
         self.session.notices.append(Notice(text, good, link))
 
 
@@ -93,7 +93,7 @@ class Slice(Generic[Row]):
 
 
 def cut(rows: Sequence[Row], number: int) -> Slice[Row]:
-    """The page of that number, or the last one."""
+    """Return the page of that number, or the last one."""
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     number = min(max(1, number), pages)
     return Slice(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], number, pages, len(rows))

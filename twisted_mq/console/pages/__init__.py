@@ -1,1 +1,1 @@
-"""One module a subject: what its pages ask and show. Each page is a coroutine from a Visit to an Answer."""
+"""Has one module for each subject: what its pages ask and show. Each page is a coroutine from a Visit to an Answer."""

@@ -1,4 +1,4 @@
-"""Accounts of brokers and their rules: shown as the masters have them, changed at every broker."""
+"""Shows accounts of brokers and their rules as the masters have them, and changes them at every broker."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_PASSWORD = 256
 
 @attrs.frozen
 class RuleRow:
-    """One rule of one subject, and the brokers that have it."""
+    """A rule of a subject, and the brokers that have it."""
 
     subject: str
     resource: str
@@ -48,7 +48,7 @@ class RuleRow:
 
 @attrs.frozen
 class UserRow:
-    """One account, and the brokers that have it."""
+    """An account, and the brokers that have it."""
 
     name: str
     kind: str
@@ -57,7 +57,7 @@ class UserRow:
 
 
 async def access(visit: Visit) -> Answer:
-    """A page of accounts and one of rules."""
+    """Show a page of accounts and a page of rules."""
     admin, masters, wanted = visit.admin, await all_masters(visit.admin), visit.text("q").lower()
 
     async def at(address: str) -> tuple[list[UserInfo], list[AclInfo], str]:
@@ -106,7 +106,7 @@ def _rules(told: Told) -> list[RuleRow]:
 
 
 async def _addresses(visit: Visit) -> list[str]:
-    """All brokers, slaves too. Raises BadInput without any."""
+    """Return all brokers, including slaves. Raises BadInput if there are no brokers."""
     cluster = await visit.admin.cluster_info()
     found = [address for *_, address in brokers(cluster, sorted(cluster.cluster_addr_table or {}))]
     if not found:
@@ -129,7 +129,7 @@ def _password(visit: Visit) -> str:
 
 
 async def create_user(visit: Visit) -> Answer:
-    """A new account at every broker."""
+    """Create an account at every broker."""
     name = _user(visit)
     kind = "Super" if visit.text("super") else "Normal"
     user, addresses = UserInfo(name, _password(visit), kind, None), await _addresses(visit)
@@ -140,7 +140,7 @@ async def create_user(visit: Visit) -> Answer:
 
 
 async def change_user(visit: Visit) -> Answer:
-    """Another password of an account, or whether it may come in."""
+    """Change an account's password, or enable or disable it."""
     name, status = _user(visit), visit.text("status")
     if status and status not in STATES:
         raise BadInput(f"{status!r} is no state of a user.")
@@ -155,7 +155,7 @@ async def change_user(visit: Visit) -> Answer:
 
 
 async def delete_user(visit: Visit) -> Answer:
-    """An account at every broker; its name has to be typed."""
+    """Delete an account at every broker; the user has to type its name."""
     name = _user(visit)
     if visit.text("typed") != name:
         raise BadInput(f"Type the name {name} to delete the user.")
@@ -166,7 +166,7 @@ async def delete_user(visit: Visit) -> Answer:
 
 
 async def grant(visit: Visit) -> Answer:
-    """What an account may do, or may not."""
+    """Allow or deny an account something."""
     name, kind, resource = _user(visit), visit.text("kind"), visit.needed("resource", "The resource")
     actions = [one for one in visit.every("action") if one in ACTIONS]
     if kind not in KINDS or not _NAME.fullmatch(resource):
@@ -185,7 +185,7 @@ async def grant(visit: Visit) -> Answer:
 
 
 async def revoke(visit: Visit) -> Answer:
-    """One rule at every broker."""
+    """Delete a rule at every broker."""
     subject, resource = visit.needed("subject", "The subject"), visit.needed("resource", "The resource")
     for address in await _addresses(visit):
         await delete_acl_at(visit.admin, address, subject, resource)

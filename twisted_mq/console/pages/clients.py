@@ -1,4 +1,4 @@
-"""Clients: connected producers, one consumer with its state and stack, and a message handed to a consumer directly."""
+"""Shows clients: connected producers, a consumer with its state and stack, and a message handed to a consumer directly."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from twisted_mq.protocol.headers import ConsumeMessageDirectlyResultRequestHeade
 from twisted_mq.protocol.names.versions import version_name
 
 LISTENER_SECONDS = 15.0
-"""How long a listener may take for a message that is handed to it directly."""
+"""The time that a listener has for a message that it gets directly."""
 
 
 async def producers(visit: Visit) -> Answer:
-    """A page of the connected producers."""
+    """Show a page of the connected producers."""
     wanted = visit.text("q").lower()
     every = await all_producers(visit.admin, await all_masters(visit.admin))
     found = [one for one in every if wanted in one.group.lower() or wanted in one.info.client_id.lower()]
@@ -29,7 +29,7 @@ async def producers(visit: Visit) -> Answer:
 
 
 async def consumer(visit: Visit) -> Answer:
-    """One member of a consumer group; with its stack where that is asked for."""
+    """Show a member of a consumer group, with its stack if asked for."""
     group, client_id = visit.needed("group", "The group's name"), visit.needed("client", "The client's id")
     with_stack = "stack" in visit.fields
     info = await running_info(visit.admin, group, client_id, with_threads=with_stack)
@@ -47,7 +47,7 @@ async def consumer(visit: Visit) -> Answer:
 
 
 async def consume_directly(visit: Visit) -> Answer:
-    """Hand one message to one member of a group, which answers with what its listener said."""
+    """Hand a message to a member of a group, and show the result of its listener."""
     admin, topic = visit.admin, visit.needed("topic", "The topic")
     group = visit.needed("group", "The group's name")
     found = await find_message(admin, topic, visit.needed("id", "The message's id"), None, known_brokers_alone=True)
@@ -70,5 +70,5 @@ async def consume_directly(visit: Visit) -> Answer:
 
 
 async def _first_member(visit: Visit, group: str) -> str:
-    """Raises BrokerError where nobody is connected."""
+    """Return a connected member. Raises BrokerError if none is connected."""
     return (await consumer_connection(visit.admin, group)).connection_set[0].client_id

@@ -1,4 +1,4 @@
-"""Clusters and their brokers: rates, disk, replication, settings."""
+"""Shows clusters and their brokers: rates, disk, replication, settings."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from twisted_mq.remoting.errors import RemotingError
 AT_ONCE = "at once"
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9._]{0,99}")
 NEARLY_FULL = 0.85
-"""From here on a broker's disk is shown as a warning; brokers refuse sends at 0.9 (diskSpaceWarningLevelRatio)."""
+"""From this share on, a broker's disk is shown as a warning; brokers refuse sends at 0.9 (diskSpaceWarningLevelRatio)."""
 
 
 @attrs.frozen
 class Cluster:
-    """A cluster with its brokers, and what they do together."""
+    """A cluster with its brokers and their totals."""
 
     name: str
     brokers: list[BrokerFigures]
@@ -53,7 +53,7 @@ async def overview(visit: Visit) -> Answer:
 
 
 async def broker(visit: Visit) -> Answer:
-    """One broker: all that it says of itself."""
+    """Show a broker with everything that it reports."""
     known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
     shown = await figures_of(visit.admin, known)
     settings = await _settings(visit.admin, shown)
@@ -71,19 +71,19 @@ async def broker(visit: Visit) -> Answer:
 
 @functools.cache
 def changeable_keys() -> frozenset[str]:
-    """Keys that this project's brokers change while they run."""
+    """Return the keys that this project's brokers change while they run."""
     return frozenset(key for key, field in option_fields(BrokerOptions).items() if field.metadata["remote"])
 
 
 def when_it_counts(key: str) -> str | None:
-    """When a change of a setting counts at this project's brokers; None for what has no effect there."""
+    """Return when a change of a setting takes effect at this project's brokers; None for a setting without effect there."""
     if key in REASONS:
         return None
     return AT_ONCE if key in changeable_keys() else "after a restart"
 
 
 async def _is_writable(admin: AdminCalls, shown: BrokerFigures) -> bool | None:
-    """Whether name servers let clients send to a broker, as its own topic shows; None where it has none."""
+    """Return True if name servers let clients send to a broker, judged by its own topic; None if it has no such topic."""
     try:
         route = await admin.topic_route(shown.name)
     except (ProtocolError, RemotingError):
@@ -93,7 +93,7 @@ async def _is_writable(admin: AdminCalls, shown: BrokerFigures) -> bool | None:
 
 
 async def change_setting(visit: Visit) -> Answer:
-    """One setting of one broker."""
+    """Change one setting of one broker."""
     known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
     key, value = visit.needed("key", "The key"), visit.text("value")
     if not _KEY.fullmatch(key):
@@ -104,7 +104,7 @@ async def change_setting(visit: Visit) -> Answer:
 
 
 async def change_writing(visit: Visit) -> Answer:
-    """Whether clients send to a broker, at all name servers."""
+    """Allow or forbid sends to a broker, at all name servers."""
     known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
     is_on = visit.text("write") == "on"
     change = add_write_permission if is_on else wipe_write_permission
@@ -115,7 +115,7 @@ async def change_writing(visit: Visit) -> Answer:
 
 
 async def known_broker(admin: AdminCalls, address: str) -> BrokerFigures:
-    """The broker that announced an address: the console connects to no others. Raises NotThere."""
+    """Return the broker that announced an address: the console connects to no others. Raises NotThere."""
     cluster = await admin.cluster_info()
     for one in brokers(cluster, sorted(cluster.cluster_addr_table or {})):
         if one[3] == address:
@@ -124,7 +124,7 @@ async def known_broker(admin: AdminCalls, address: str) -> BrokerFigures:
 
 
 async def _replication(admin: AdminCalls, shown: BrokerFigures) -> HARuntimeInfo | None:
-    """None where the broker says nothing of it."""
+    """Return a broker's replication state; None if it does not report one."""
     if shown.figures is None:
         return None
     try:
@@ -134,7 +134,7 @@ async def _replication(admin: AdminCalls, shown: BrokerFigures) -> HARuntimeInfo
 
 
 async def _settings(admin: AdminCalls, shown: BrokerFigures) -> dict[str, str]:
-    """Empty where the broker does not show them to this user."""
+    """Return a broker's settings; empty if it does not show them to this user."""
     if shown.figures is None:
         return {}
     try:
@@ -144,18 +144,18 @@ async def _settings(admin: AdminCalls, shown: BrokerFigures) -> dict[str, str]:
 
 
 async def charts(visit: Visit) -> Answer:
-    """The page whose script asks for `figures`."""
+    """Show the page whose script requests `figures`."""
     return Page("charts.html")
 
 
 async def figures(visit: Visit) -> Answer:
-    """The rates of each broker now."""
+    """Return the current rates of each broker."""
     found = await all_figures(visit.admin)
     return JsonValue({"timeMs": visit.now_ms(), "brokers": [_figures_json(Values.of(one)) for one in found]})
 
 
 async def history(visit: Visit) -> Answer:
-    """The rates of each broker in the hours before now, as the console has kept them."""
+    """Return the rates of each broker in the past hours, as the console has kept them."""
     hours = visit.number("hours", "Hours", 24, 1, 24)
     samples = visit.history.since(visit.now_ms() - hours * 3_600_000)
     return JsonValue(

@@ -1,4 +1,4 @@
-"""Dead letters: which groups have some, the newest of a group, sending them again, saving them."""
+"""Shows dead letters: groups that have some, the newest of a group; sends them again, and exports them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 
 MOST_SHOWN = 100
-"""The newest of each queue."""
+"""The newest dead letters of each queue that are shown."""
 MOST_RESENT = 1000
-"""So many chosen ones are sent again by one press of a button."""
+"""The most chosen ones that one click sends again."""
 MOST_EXPORTED_BYTES = 32 * 1024 * 1024
 SENDERS = "mq_console"
 
 
 async def groups(visit: Visit) -> Answer:
-    """A page of the groups that have dead letters."""
+    """Show a page of the groups that have dead letters."""
     every = sorted(topic for topic in await visit.admin.topic_list() if topic.startswith(DLQ_PREFIX))
     shown = cut([topic.removeprefix(DLQ_PREFIX) for topic in every], visit.number("page", "The page", 1, 1))
     rows: list[GivenUp] = await at_once(lambda name: given_up_by(visit.admin, name), shown.rows)
@@ -33,7 +33,7 @@ async def groups(visit: Visit) -> Answer:
 
 
 async def group(visit: Visit) -> Answer:
-    """The newest dead letters of a group."""
+    """Show the newest dead letters of a group."""
     name = visit.needed("name", "The group's name")
     state = await given_up_by(visit.admin, name)
     found = await _newest(visit.admin, name)
@@ -53,7 +53,7 @@ async def _newest(admin: AdminCalls, group: str) -> list[MessageExt]:
 
 
 async def resend(visit: Visit) -> Answer:
-    """Those that were chosen, or, behind the page, all that were not sent again yet."""
+    """Send the chosen ones again or, in the background, all that were not sent again yet."""
     name = visit.needed("name", "The group's name")
     if visit.text("which") == "rest":
         state = await given_up_by(visit.admin, name)
@@ -65,7 +65,7 @@ async def resend(visit: Visit) -> Answer:
 
 
 async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
-    """How far the rest was sent again stays as it is."""
+    """Send the chosen ones again; the progress of sending the others stays as it is."""
     if not ids:
         raise BadInput("Choose the dead letters that shall be sent again.")
     if len(ids) > MOST_RESENT:
@@ -81,7 +81,7 @@ async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
 
 
 async def progress(visit: Visit) -> Answer:
-    """How far the dead letters of a group are sent again."""
+    """Return the progress of sending a group's dead letters again."""
     name = visit.needed("name", "The group's name")
     job = visit.jobs.find(name)
     if job is None:
@@ -90,7 +90,7 @@ async def progress(visit: Visit) -> Answer:
 
 
 async def stop(visit: Visit) -> Answer:
-    """End sending again; what was sent stays noted at the broker."""
+    """Stop sending again; the broker keeps the record of what was sent."""
     name = visit.needed("name", "The group's name")
     job = visit.jobs.find(name)
     if job is not None:
@@ -99,7 +99,7 @@ async def stop(visit: Visit) -> Answer:
 
 
 async def export(visit: Visit) -> Answer:
-    """All of a group, a JSON object a line."""
+    """Export all dead letters of a group, one JSON object per line."""
     name = visit.needed("name", "The group's name")
     reader = await QueueReader.of(visit.admin, DLQ_PREFIX + name)
     lines: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Making, configuring and deleting consumer groups, at all masters."""
+"""Creates, configures and deletes consumer groups, at all masters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_QUEUES = 1024
 
 @attrs.frozen
 class GroupAtBroker:
-    """How one broker has a group; `config` is None, and `problem` says why, where it cannot say."""
+    """A group at one broker; if the broker cannot report it, `config` is None and `problem` says why."""
 
     broker_name: str
     config: SubscriptionGroupConfig | None = None
@@ -30,7 +30,7 @@ class GroupAtBroker:
 
 
 async def at_brokers(admin: AdminCalls, group: str) -> list[GroupAtBroker]:
-    """The group at each master."""
+    """Return the group at each master."""
 
     async def at(broker: tuple[str, str]) -> GroupAtBroker:
         try:
@@ -43,7 +43,7 @@ async def at_brokers(admin: AdminCalls, group: str) -> list[GroupAtBroker]:
 
 
 def _given(visit: Visit, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:
-    """The settings with the values of a form. Raises BadInput."""
+    """Return the settings with the values of a form. Raises BadInput."""
     return attrs.evolve(
         config,
         retry_max_times=visit.number("retry_max_times", "Attempts", 16, 0, MOST_RETRIES),
@@ -63,7 +63,7 @@ async def _masters(visit: Visit) -> dict[str, str]:
 
 
 async def create(visit: Visit) -> Answer:
-    """A new group at all masters."""
+    """Create a group at all masters."""
     name = visit.needed("name", "The group's name")
     fault = group_fault(name)
     if fault:
@@ -80,7 +80,7 @@ async def create(visit: Visit) -> Answer:
 
 
 async def configure(visit: Visit) -> Answer:
-    """Settings of a group, at all masters; what no form shows stays as each broker has it."""
+    """Change settings of a group, at all masters; settings that no form shows stay as each broker has them."""
     name = visit.needed("name", "The group's name")
     masters = await _masters(visit)
     for one in await at_brokers(visit.admin, name):
@@ -91,7 +91,7 @@ async def configure(visit: Visit) -> Answer:
 
 
 async def delete(visit: Visit) -> Answer:
-    """A group with its retries and dead letters; its name has to be typed."""
+    """Delete a group with its retries and dead letters; the user has to type its name."""
     admin, name = visit.admin, visit.needed("name", "The group's name")
     if visit.text("typed") != name:
         raise BadInput(f"Type the name {name} to delete it.")

@@ -1,4 +1,4 @@
-"""Consumer groups: the list, one group's clients, lag and subscriptions, moving its offsets with a look before."""
+"""Shows consumer groups: the list, a group's clients, lag and subscriptions; moves its offsets after a preview."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from twisted_mq.protocol.names.versions import version_name
 from twisted_mq.remoting.errors import RemotingError
 
 MOST_MEMBERS = 64
-"""So many members are asked what they do; of a larger group the others are listed alone."""
+"""The most members that are asked for their state; further members of a group are only listed."""
 
 GOALS = {"time": "a time", "earliest": "the first message", "latest": "the end"}
 FIRST_MS = 0
@@ -31,7 +31,7 @@ FIRST_MS = 0
 
 @attrs.frozen
 class GroupState:
-    """What is known of a group; None for what no broker can tell."""
+    """The state of a group; None for values that no broker can report."""
 
     name: str
     connection: ConsumerConnection | None = None
@@ -57,13 +57,13 @@ class GroupState:
 
 
 async def group_state(admin: AdminCalls, name: str) -> GroupState:
-    """Asks the group's brokers."""
+    """Ask the group's brokers for its state."""
     connection: ConsumerConnection | None = None
     stats: ConsumeStats | None = None
     try:
         connection = await consumer_connection(admin, name)
     except (ProtocolError, RemotingError):
-        connection = None  # nobody is there, or nobody knows
+        connection = None  # no member is connected, or none knows
     try:
         stats = await consume_stats(admin, name)
     except (ProtocolError, RemotingError):
@@ -72,7 +72,7 @@ async def group_state(admin: AdminCalls, name: str) -> GroupState:
 
 
 async def groups(visit: Visit) -> Answer:
-    """A page of the list."""
+    """Show a page of the list."""
     wanted = visit.text("q").lower()
     every = await _all_groups(visit.admin)
     names = [name for name in every if wanted in name.lower()]
@@ -82,7 +82,7 @@ async def groups(visit: Visit) -> Answer:
 
 
 async def _all_groups(admin: AdminCalls) -> list[str]:
-    """Groups that a master has settings of, or that have a retry topic; without those of servers and tools."""
+    """Return groups with settings at a master, or with a retry topic; without those of servers and tools."""
     found = set(groups_among(await admin.topic_list()))
     for names in await at_once(lambda address: _known_groups(admin, address), (await all_masters(admin)).values()):
         found.update(names)
@@ -90,7 +90,7 @@ async def _all_groups(admin: AdminCalls) -> list[str]:
 
 
 async def _known_groups(admin: AdminCalls, address: str) -> list[str]:
-    """None where the broker does not tell."""
+    """Return a broker's groups; None if it does not report them."""
     try:
         return list(await group_configs(admin, address))
     except (ProtocolError, RemotingError):
@@ -99,7 +99,7 @@ async def _known_groups(admin: AdminCalls, address: str) -> list[str]:
 
 @attrs.frozen
 class Member:
-    """A client of a group; `info` is what it reports of itself, None where it does not answer."""
+    """A client of a group; `info` is its own report, None if it does not answer."""
 
     client_id: str
     address: str
@@ -113,7 +113,7 @@ class Member:
 
 
 async def group(visit: Visit) -> Answer:
-    """One group."""
+    """Show a group."""
     name = visit.needed("name", "The group's name")
     state = await group_state(visit.admin, name)
     settings = await at_brokers(visit.admin, name)
@@ -153,7 +153,7 @@ async def _with_info(admin: AdminCalls, group: str, member: Member) -> Member:
 
 
 def _holders(members: list[Member]) -> dict[MessageQueue, str]:
-    """Who has which queue."""
+    """Return the client that holds each queue."""
     return {queue: member.client_id for member in members for queue in member.queues or ()}
 
 
@@ -162,7 +162,7 @@ def _holders(members: list[Member]) -> dict[MessageQueue, str]:
 
 @attrs.frozen
 class Goal:
-    """Where a form wants a group to be; -1 ms for the end of each queue."""
+    """The place to which a form moves a group; -1 ms for the end of each queue."""
 
     group: str
     topic: str
@@ -174,7 +174,7 @@ class Goal:
 
 
 def _goal(visit: Visit) -> Goal:
-    """Raises BadInput."""
+    """Return the goal of a form. Raises BadInput."""
     group, topic = visit.needed("name", "The group's name"), visit.needed("topic", "The topic")
     kind = visit.text("to", "time")
     if kind not in GOALS:
@@ -188,7 +188,7 @@ def _goal(visit: Visit) -> Goal:
 
 
 async def preview(visit: Visit) -> Answer:
-    """What moving would do; changes nothing."""
+    """Show what moving would do, without changing anything."""
     goal = _goal(visit)
     route = await visit.admin.topic_route(goal.topic)
     moves = await planned_moves(
@@ -203,7 +203,7 @@ def _sums(moves: list[Move]) -> dict[str, int]:
 
 
 async def reset(visit: Visit) -> Answer:
-    """Move the group, with its members where some are there."""
+    """Move the group, and its members if some are connected."""
     admin, goal = visit.admin, _goal(visit)
     route = await admin.topic_route(goal.topic)
     header = ResetOffsetRequestHeader(group=goal.group, topic=goal.topic, timestamp=goal.time_ms, is_force=True)

@@ -1,4 +1,4 @@
-"""Messages: found by id, by key or by time; one with its body, its traces and who has consumed it."""
+"""Finds messages by id, by key or by time; shows a message with its body, its traces and its consumers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_TRACES = 64
 
 
 async def messages(visit: Visit) -> Answer:
-    """The forms, and what the one that was sent finds."""
+    """Show the forms, and the result of the one that was sent."""
     way, topic = visit.text("by", "time"), visit.text("topic")
     if way not in WAYS:
         raise BadInput(f"{way!r} is no way to find messages.")
@@ -55,7 +55,7 @@ async def messages(visit: Visit) -> Answer:
 
 
 async def _queues(visit: Visit, topic: str) -> Slice[MessageQueue]:
-    """The queues of a topic that a page looks into."""
+    """Return the queues of a topic that a page searches."""
     route = await visit.admin.topic_route(topic)
     return cut(readable_queues(topic, route), visit.number("page", "The page", 1, 1))
 
@@ -63,7 +63,7 @@ async def _queues(visit: Visit, topic: str) -> Slice[MessageQueue]:
 async def _found(
     visit: Visit, way: str, topic: str, queues: Slice[MessageQueue] | None
 ) -> tuple[list[MessageExt] | None, list[str]]:
-    """The messages, None where a form is not filled in; and which brokers cannot be asked."""
+    """Return the messages, or None if a form is not filled in, and the brokers that cannot be asked."""
     begin_ms, end_ms = visit.time_ms("begin", "From"), visit.time_ms("end", "To")
     if queues is not None:
         return await _stored_between(visit.admin, topic, queues.rows, begin_ms, end_ms)
@@ -82,7 +82,9 @@ async def _found(
 async def _stored_between(
     admin: AdminCalls, topic: str, queues: Sequence[MessageQueue], begin_ms: int | None, end_ms: int | None
 ) -> tuple[list[MessageExt], list[str]]:
-    """The first of each queue from a time on, or the last ones where none is given; and which brokers cannot be asked."""
+    """Return each queue's first messages from a time on, or its last ones without a time; and the brokers that cannot be
+    asked.
+    """
     reader = await QueueReader.of(admin, topic)
     problems: dict[str, None] = {}
 
@@ -109,7 +111,7 @@ async def _stored_between(
 
 
 async def message(visit: Visit) -> Answer:
-    """One message."""
+    """Show a message."""
     found = await _wanted(visit)
     kind = visit.text("view")
     if kind and kind not in VIEWS:
@@ -133,7 +135,7 @@ async def _wanted(visit: Visit) -> MessageExt:
 
 
 async def body(visit: Visit) -> Answer:
-    """The body's bytes."""
+    """Return the body's bytes."""
     found = await _wanted(visit)
     return Download(f"{found.unique_key or found.msg_id}.bin", "application/octet-stream", found.body)
 
@@ -146,7 +148,7 @@ async def _tracks(admin: AdminCalls, found: MessageExt) -> list[MessageTrack]:
 
 
 async def _traces(admin: AdminCalls, found: MessageExt) -> tuple[Timeline | None, str]:
-    """What clients traced; or why there is nothing."""
+    """Return the traces of clients, or why there are none."""
     message_id = found.unique_key or found.msg_id
     try:
         kept = await messages_of_key(admin, TRACE_TOPIC, message_id, MOST_TRACES, 0, FOREVER_MS)

@@ -1,4 +1,4 @@
-"""Ordered topics: which broker groups take and hand out each queue, in which order, who leads, and what stands still."""
+"""Shows ordered topics: the broker groups that take and hand out each queue, their order, the leaders, and standstills."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 async def ordered(visit: Visit) -> Answer:
-    """All ordered topics, and the lists of one of them."""
+    """Show all ordered topics, and the lists of one of them."""
     chosen = visit.text("topic")
 
     async def look(session: OrderSession) -> tuple[list[str], TopicState | None]:
@@ -33,7 +33,7 @@ async def ordered(visit: Visit) -> Answer:
 
 
 async def in_session(visit: Visit, work: Callable[[OrderSession], Coroutine[Any, Any, R]]) -> R:
-    """What work finds in a session of its own. Raises AdminError where the coordinator does not answer."""
+    """Run the work in a session of its own. Raises AdminError if the coordinator does not answer."""
     settings = visit.settings.coordinator
     if settings is None or visit.admin.reactor is None:
         raise NotThere("This console was started without --coordinator: it asks nobody about ordered topics.")

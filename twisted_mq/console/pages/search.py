@@ -1,4 +1,4 @@
-"""Search across everything that has a name: topics, groups, brokers, clusters; and where to look for a message."""
+"""Searches topics, groups, brokers and clusters by name, and says where to look for a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_OF_A_KIND = 20
 
 
 async def search(visit: Visit) -> Answer:
-    """Names that have the text in them, those that begin with it first."""
+    """Show names that contain the text; those that begin with it come first."""
     text = visit.text("q")
     if not text:
         return Page("search.html", {"q": "", "kinds": {}, "found": 0})
@@ -39,7 +39,7 @@ async def search(visit: Visit) -> Answer:
 
 
 Hit = tuple[str, str, dict[str, str]]
-"""What is shown, and the page with its fields that it leads to."""
+"""The text shown, and the page with its fields that it links to."""
 
 
 def _hits(text: str, names: list[Hit]) -> list[Hit]:

@@ -1,4 +1,4 @@
-"""Topics: the list, one topic's route, status and settings, changing them, a message to try."""
+"""Shows topics: the list, a topic's route, status and settings; changes topics, and sends a test message."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ TYPES = {
 MOST_QUEUES = 1024
 MOST_BODY_BYTES = 256 * 1024
 SENDERS = "mq_console"
-"""The producer group of messages that are sent to try a topic."""
+"""The producer group of test messages."""
 
 
 @attrs.frozen
 class TopicRow:
-    """A topic in the list; without a route where it has none any more."""
+    """A topic in the list; without a route if it has none any more."""
 
     name: str
     kind: TopicKind
@@ -75,7 +75,7 @@ class TopicRow:
 
 
 async def topics(visit: Visit) -> Answer:
-    """A page of the list: those whose names have a text in them, of one kind."""
+    """Show a page of the list: topics of one kind whose names contain a text."""
     cluster = await visit.admin.cluster_info()
     own = own_topics_of(cluster)
     wanted, kind = visit.text("q").lower(), visit.text("kind", TopicKind.NORMAL)
@@ -111,7 +111,7 @@ class QueueRow:
 
 @attrs.frozen
 class TopicAtBroker:
-    """How one broker has a topic; `config` is None, and `problem` says why, where it can't say."""
+    """A topic at one broker; if the broker cannot report it, `config` is None and `problem` says why."""
 
     broker_name: str
     address: str
@@ -120,7 +120,7 @@ class TopicAtBroker:
 
 
 async def topic(visit: Visit) -> Answer:
-    """One topic."""
+    """Show a topic."""
     admin, name = visit.admin, visit.needed("name", "The topic's name")
     route = await admin.topic_route(name)
     queues, problems = await _queues(admin, name, route)
@@ -143,7 +143,7 @@ async def topic(visit: Visit) -> Answer:
 
 
 async def _queues(admin: AdminCalls, name: str, route: TopicRouteData) -> tuple[list[QueueRow], list[str]]:
-    """What brokers say of the queues, and which brokers say nothing."""
+    """Return the state of the queues, and the brokers that do not report it."""
     found: list[QueueRow] = []
     problems: list[str] = []
     for address in addresses_of(route):
@@ -164,7 +164,7 @@ async def _at_broker(admin: AdminCalls, name: str, broker_name: str, address: st
 
 
 async def _groups(admin: AdminCalls, name: str, route: TopicRouteData) -> list[str] | None:
-    """The groups that consume it at any broker; None where none can say."""
+    """Return the groups that consume it at any broker; None if no broker can say."""
     found: set[str] = set()
     answered = False
     for address in addresses_of(route):
@@ -187,7 +187,7 @@ async def _sent(admin: AdminCalls, name: str, route: TopicRouteData) -> Counted 
 
 
 def _numbers(visit: Visit) -> tuple[int, int, int]:
-    """Read queues, write queues and permission of a form. Raises BadInput."""
+    """Return read queues, write queues and permission of a form. Raises BadInput."""
     reads = visit.number("read_queues", "Read queues", 8, 1, MOST_QUEUES)
     writes = visit.number("write_queues", "Write queues", 8, 1, MOST_QUEUES)
     perm = visit.number("perm", "The permission", 6)
@@ -197,7 +197,7 @@ def _numbers(visit: Visit) -> tuple[int, int, int]:
 
 
 async def create(visit: Visit) -> Answer:
-    """A new topic, at the chosen masters or at all."""
+    """Create a topic, at the chosen masters or at all."""
     name = visit.needed("name", "The topic's name")
     fault = topic_fault(name)
     if fault:
@@ -212,14 +212,14 @@ async def create(visit: Visit) -> Answer:
     attributes = {"+message.type": kind} if kind else {}
     for address in masters.values():
         await put_topic(visit.admin, address, TopicConfig(name, reads, writes, perm, order=order), attributes)
-    if order:  # queues of a broker that is away are not passed on to others
+    if order:  # queues of a broker that is away do not move to others
         await visit.admin.put_order_setting(name, ";".join(f"{broker}:{writes}" for broker in masters))
     visit.tell(f"Topic {name} is made at {len(masters)} brokers; its route follows within a moment.")
     return Redirect(link("/topics", q=name))
 
 
 async def _chosen_masters(visit: Visit) -> dict[str, str]:
-    """Broker name -> address of the masters that a form names; all where it names none. Raises BadInput."""
+    """Return broker name -> address of the masters that a form names; all if it names none. Raises BadInput."""
     masters, chosen = await all_masters(visit.admin), visit.every("broker")
     if not masters:
         raise BadInput("No master is up that could take the topic.")
@@ -230,7 +230,7 @@ async def _chosen_masters(visit: Visit) -> dict[str, str]:
 
 
 async def change(visit: Visit) -> Answer:
-    """Numbers of queues and permission, at all masters of the topic."""
+    """Change numbers of queues and permission, at all masters of the topic."""
     name = visit.needed("name", "The topic's name")
     reads, writes, perm = _numbers(visit)
     masters = masters_of(await visit.admin.topic_route(name))
@@ -242,7 +242,7 @@ async def change(visit: Visit) -> Answer:
 
 
 async def delete(visit: Visit) -> Answer:
-    """The topic at all its brokers and at the name servers; its name has to be typed."""
+    """Delete the topic at all its brokers and at the name servers; the user has to type its name."""
     admin, name = visit.admin, visit.needed("name", "The topic's name")
     if visit.text("typed") != name:
         raise BadInput(f"Type the name {name} to delete it.")
@@ -260,7 +260,7 @@ async def delete(visit: Visit) -> Answer:
 
 
 async def send(visit: Visit) -> Answer:
-    """One message, as it was typed."""
+    """Send one message, as it was typed."""
     name, body = visit.needed("name", "The topic's name"), visit.whole("body").encode("utf-8", "replace")
     if len(body) > MOST_BODY_BYTES:
         raise BadInput(f"The body has {len(body)} bytes; here {MOST_BODY_BYTES} may be sent at most.")
@@ -278,7 +278,7 @@ async def send(visit: Visit) -> Answer:
 
 
 def _properties(visit: Visit) -> dict[str, str]:
-    """The lines name=value of a form. Raises BadInput for others."""
+    """Return the lines name=value of a form as properties. Raises BadInput for other lines."""
     found: dict[str, str] = {}
     for line in filter(None, map(str.strip, visit.whole("properties").splitlines())):
         key, equals, value = line.partition("=")

@@ -1,4 +1,4 @@
-"""What waits in brokers: delayed messages by level, timed ones by topic, half messages of transactions."""
+"""Shows messages that wait in brokers: delayed ones by level, timed ones by topic, half messages of transactions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from twisted_mq.remoting.errors import RemotingError
 
 @attrs.frozen
 class WaitingAt:
-    """One master. What it can't say is None."""
+    """The waiting messages of one master. Values that it cannot report are None."""
 
     broker: BrokerFigures
     levels: list[tuple[DelayLevel, str]] | None
@@ -37,7 +37,7 @@ class WaitingAt:
 
 
 async def waiting(visit: Visit) -> Answer:
-    """All masters."""
+    """Show all masters."""
     masters = [one for one in await all_figures(visit.admin) if one.is_master]
     rows = await at_once(lambda one: _at(visit.admin, one), masters)
     halves: list[tuple[BrokerFigures, Half]] = [
@@ -57,7 +57,7 @@ async def _at(admin: AdminCalls, broker: BrokerFigures) -> WaitingAt:
 async def _levels(
     admin: AdminCalls, broker: BrokerFigures, figures: Mapping[str, str]
 ) -> list[tuple[DelayLevel, str]] | None:
-    """Those in which something waits, with their names."""
+    """Return the levels in which messages wait, with their names."""
     try:
         levels = await delay_levels(admin, broker.address, figures)
     except (ProtocolError, RemotingError):
@@ -67,7 +67,7 @@ async def _levels(
 
 
 async def _level_names(admin: AdminCalls, address: str) -> dict[int, str]:
-    """Level -> its delay as the broker's settings name it; empty where it does not show them."""
+    """Return level -> its delay as the broker's settings name it; empty if it does not show them."""
     try:
         text = (await settings_of(admin, address)).get("messageDelayLevel", "")
     except (ProtocolError, RemotingError):
@@ -90,7 +90,7 @@ async def _halves(admin: AdminCalls, broker: BrokerFigures) -> OpenHalves | None
 
 
 async def delayed(visit: Visit) -> Answer:
-    """The next messages of a delay level at a broker."""
+    """Show the next messages of a delay level at a broker."""
     broker = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
     number = visit.number("level", "The delay level", 1, 1, 64)
     figures = await visit.admin.broker_runtime(broker.address)
