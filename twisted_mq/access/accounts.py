@@ -1,4 +1,4 @@
-"""Users and their policies (Apache: AuthenticationMetadataManager, AuthorizationMetadataManager), kept in an AccessTable."""
+"""Keeps users and their policies (Apache: AuthenticationMetadataManager, AuthorizationMetadataManager) in an AccessTable."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ SYSTEM_ERROR = "An system error occurred, please try again later."
 
 
 def subject_of(name: str) -> str:
-    """How policies name a user."""
+    """Return a user's name as policies write it."""
     return _SUBJECT + name
 
 
 def user_of_subject(subject: str | None) -> str | None:
-    """The user's name of `User:name`; None for what is no user."""
+    """Return the user's name of `User:name`; None for any other text."""
     kind, _, name = (subject or "").partition(":")
     return name if kind.lower() == "user" else None
 
 
 @attrs.define(eq=False)
 class Accounts:
-    """All users and policies. What a change asks for and cannot have is refused with a BrokerError.
+    """All users and policies. A change that is not possible is refused with a BrokerError.
 
-    A change counts at once; `saved` fires when it is on disk.
+    A change takes effect at once; `saved` fires when it is on disk.
     """
 
     _table: AccessTable
@@ -50,12 +50,12 @@ class Accounts:
     _policies: dict[str, Policies] = attrs.field(factory=dict)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
     version: int = 0
-    """How often anything was changed: what was decided before may not hold any more."""
+    """The number of changes: earlier decisions may not hold after one."""
     log = Logger()
 
     @classmethod
     def load(cls, table: AccessTable, in_thread: InThread = at_once) -> Accounts:
-        """Those of a table's file. Policies that cannot be read are left out, with a line in the log: they allow nothing."""
+        """Load a table's file. Policies that cannot be parsed are left out, with a line in the log: they allow nothing."""
         table.load()
         accounts = cls(table, in_thread)
         for subject, info in table.acls.items():
@@ -67,22 +67,22 @@ class Accounts:
 
     @property
     def users(self) -> Mapping[str, UserInfo]:
-        """By name."""
+        """Return the users by name."""
         return self._table.users
 
     def policies_of(self, name: str) -> Policies | None:
-        """What a user may do; None where nothing was said."""
+        """Return the policies of a user; None if the user has none."""
         return self._policies.get(subject_of(name))
 
     def is_super(self, name: str) -> bool:
-        """Whether he may do everything. Raises BrokerError where there is no such user."""
+        """Return True if a user may do everything. Raises BrokerError for an unknown user."""
         user = self.users.get(name)
         if user is None:
             raise refused(f"User:{name} is not found")
         return user.user_type == SUPER
 
     def create_user(self, user: UserInfo) -> None:
-        """A new user; Normal and enabled where it is not said."""
+        """Create a user; Normal and enabled by default."""
         name, password = user.username or "", user.password or ""
         if not name.strip():
             raise refused("username can not be blank")
@@ -94,7 +94,7 @@ class Accounts:
         self._set_user(UserInfo(name, password, kind, _state(user) or ENABLED))
 
     def update_user(self, user: UserInfo) -> None:
-        """Change what is said of a user."""
+        """Change the given members of a user."""
         old = self.users.get(user.username or "")
         if old is None:
             raise refused("The user is not exist")
@@ -103,25 +103,25 @@ class Accounts:
         self._set_user(UserInfo(old.username, given, kind, _state(user) or old.user_status))
 
     def delete_user(self, name: str) -> None:
-        """Forget a user and his policies."""
+        """Delete a user and the user's policies."""
         if not name.strip():
             raise refused("username can not be blank")
         self._table.users.pop(name, None)
         self._set_policies(subject_of(name), None)
 
     def list_users(self, text: str) -> list[UserInfo]:
-        """Those with the text in their names, by name."""
+        """Return the users with the text in their names, by name."""
         return [self.users[name] for name in sorted(self.users) if text in name]
 
     def put_policies(self, subject: str, info: AclInfo) -> None:
-        """New rules of a user, beside or in place of those that he has (createAcl and updateAcl are the same)."""
+        """Add rules to a user's policies; they replace those about the same resources (createAcl and updateAcl are the same)."""
         changes = parse_policies(info)
         name = self._known(subject, f"The subject of {subject} is not exist.")
         old = self.policies_of(name) or Policies()
         self._set_policies(subject_of(name), old.updated(changes))
 
     def delete_policies(self, subject: str, policy_type: PolicyType, resource: Resource | None) -> None:
-        """Forget the rules about a resource, or all of a user."""
+        """Delete the rules about a resource, or all of a user."""
         name = self._known(subject, "The subject is not exist.")
         old = self.policies_of(name)
         if old is None:
@@ -130,13 +130,13 @@ class Accounts:
         self._set_policies(subject_of(name), left if left != Policies() else None)
 
     def policies_info_of(self, subject: str) -> AclInfo | None:
-        """A user's policies as answers have them; None where he has none."""
+        """Return a user's policies as answers have them; None if the user has none."""
         name = self._known(subject, "The subject is not exist.")
         policies = self.policies_of(name)
         return None if policies is None else policies_info(subject_of(name), policies)
 
     def list_policies(self, subject_filter: str, resource_filter: str) -> list[AclInfo]:
-        """Policies of subjects with the text in their names, about resources with the other text in theirs."""
+        """Return policies of subjects with the text in their names, about resources with the other text in theirs."""
         shown = [
             policies_info(subject, self._policies[subject], "" if resource_filter in subject else resource_filter)
             for subject in sorted(self._policies)
@@ -166,7 +166,7 @@ class Accounts:
         self._table.acls[subject] = policies_info(subject, policies)
 
     def saved(self) -> defer.Deferred[None]:
-        """Fires when all changes made so far are on disk. Fails with BrokerError where they cannot be written."""
+        """Fire when all changes made so far are on disk. Fails with BrokerError if they cannot be written."""
         written = self._order.run(lambda: self._in_thread(self._table.snapshot()))
         return written.addCallbacks(lambda _: None, self._not_saved)
 
@@ -177,7 +177,7 @@ class Accounts:
 
 
 def parse_user_type(text: str | None) -> str | None:
-    """Super or Normal; None for what is neither."""
+    """Return Super or Normal; None for any other text."""
     return _TYPES.get((text or "").lower())
 
 

@@ -1,8 +1,8 @@
-"""Puts the question who asks, and whether he may, before each processor of a server's table.
+"""Puts authentication and authorization before each processor of a server's table.
 
-What was allowed is remembered, until users, policies or files change, by all that the answer depends on: the user, the code,
-the topic and group that the request names, and the address it comes from. Of such a request only the signature is looked
-at, and that always: the memory keeps the secret that it has to be made with.
+What was allowed is remembered, until users, policies or files change, by everything that the decision depends on: the
+user, the code, the topic and group that the request names, and its source address. For a remembered request only the
+signature is checked, and always: the memory keeps the secret that it has to be made with.
 """
 
 from __future__ import annotations
@@ -20,62 +20,62 @@ from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
 from twisted_mq.remoting.channel import Answer, Channel, Processor
 
 Checked = defer.Deferred[None] | None
-"""None at once, or later."""
+"""None for a decision at once, or a Deferred for a later one."""
 
 MOST_ALLOWED = 10_000
-"""Requests of different users, topics and groups that are known to be allowed."""
+"""The most remembered combinations of users, topics and groups that are allowed."""
 MOST_CHARACTERS = 1000
-"""Of what a request names; about longer ones is asked each time."""
+"""The longest remembered names, in characters; longer ones are checked each time."""
 
 Asked: TypeAlias = tuple[str | None, int, str | None, str | None, str]
 NOT_KNOWN: Final = object()
 
 
 class Source(Protocol):
-    """Users and policies, or files of accounts."""
+    """The data that decisions depend on: users and policies, or files of accounts."""
 
     @property
     def version(self) -> object:
-        """Another one after each change, never before it; to be looked at cheaply, as each request does."""
+        """Return a version that differs after each change, never before it. Each request reads it, so it must be cheap."""
 
 
 class Check(Protocol):
-    """One kind of access control."""
+    """A kind of access control."""
 
     @property
     def source(self) -> Source:
-        """What its answers depend on beside the request."""
+        """Return the data on which its decisions depend, apart from the request."""
 
     @property
     def remembers(self) -> bool:
-        """Whether its answer is the same until the source changes, but for the signature."""
+        """Return True if its decision, except about the signature, is the same until the source changes."""
 
     def check(self, channel: Channel, command: RemotingCommand) -> Checked:
-        """Raises, or fails with, BrokerError for a request that is refused."""
+        """Check a request. Raises, or fails with, BrokerError if it is refused."""
 
     def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
-        """What the sender of a request that is allowed had to sign with; None for one that nobody has to sign."""
+        """Return the secret for the signature of an allowed request; None if it needs no signature."""
 
     def check_resource(
         self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
     ) -> None:
-        """Raises BrokerError unless an account whose signature was checked may do one of `actions` with a resource that
+        """Raise BrokerError unless an account whose signature was checked may do one of `actions` with a resource that
         the request of this code does not name itself.
         """
 
 
 class Allowed(dict[Asked, object]):
-    """What one check allowed, with the secret of each, since its source had this version."""
+    """The requests that one check allowed, with the secret of each, since its source had this version."""
 
     version: object = NOT_KNOWN
 
     def forget(self, version: object) -> None:
-        """The source has changed."""
+        """Forget everything, because the source has changed."""
         self.clear()
         self.version = version
 
     def remember(self, asked: Asked, secret: str | None) -> None:
-        """It was allowed."""
+        """Remember an allowed request."""
         if len(self) >= MOST_ALLOWED:
             self.clear()
         if sum(len(name) for name in (asked[0], asked[2], asked[3]) if name) <= MOST_CHARACTERS:
@@ -83,10 +83,10 @@ class Allowed(dict[Asked, object]):
 
 
 def guarded(table: Mapping[int, Processor], checks: Sequence[Check], *, strict: bool = True) -> dict[int, Processor]:
-    """The table with the checks before each processor, the first one first; without any as it is, so that nothing is
-    looked at twice. `strict`: of those that may, requests with fields of another code are refused.
+    """Return the table with the checks before each processor, in their order. Without checks it stays as it is, so that
+    it costs nothing. With `strict`, signed requests with fields of another code are refused.
 
-    Raises ValueError for a code that nobody has said of what it needs.
+    Raises ValueError for a code whose rights are unknown.
     """
     unknown = [code for code in table if code not in BY_CODE]
     if unknown:

@@ -1,4 +1,4 @@
-"""Accounts of access control 1.0 as users and policies of 2.0 (Apache: AuthMigrator)."""
+"""Converts accounts of access control 1.0 to users and policies of 2.0 (Apache: AuthMigrator)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACTIONS = {Permission.PUB: Action.PUB, Permission.SUB: Action.SUB}
 
 
 def migrate(plain: Iterable[PlainAccount], accounts: Accounts) -> list[str]:
-    """Make users of accounts, where there are none of the name; returns whom it made."""
+    """Create users for accounts, unless a user of that name exists; return the names of the new ones."""
     made = [account for account in plain if account.access_key not in accounts.users]
     for account in made:
         name = account.access_key

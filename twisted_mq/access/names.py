@@ -1,4 +1,4 @@
-"""The resources that a request names, by the table of rights. Long bodies are read in a thread."""
+"""Finds the resources that a request names, by the table of rights. Long bodies are parsed in a thread."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.reactor_threads import InThread
 
 READ_AT_ONCE = 64 * 1024
-"""Bytes of a body; as with the broker's own reading."""
+"""The longest body in bytes that is parsed at once, as in the broker's own parsing."""
 MOST_BODY_BYTES = 8 * 1024 * 1024
 
 
 @attrs.frozen
 class ResourceNames:
-    """Of one server: requests that name neither topic nor group are about its cluster."""
+    """Finds the resources for one server: requests that name neither topic nor group are about its cluster."""
 
     cluster_name: str
     in_thread: InThread
@@ -29,7 +29,7 @@ class ResourceNames:
     def check_all(
         self, command: RemotingCommand, check: Callable[[Rights, list[Resource]], None]
     ) -> defer.Deferred[None] | None:
-        """Have `check` look at the request's resources, now or when a long body was read. Raises BodyError, BrokerError."""
+        """Call `check` with the request's resources, at once or after a long body was parsed. Raises BodyError, BrokerError."""
         rights = BY_CODE[command.code]
         if not rights.reads_body or len(command.body) <= READ_AT_ONCE:
             check(rights, self._resources(rights, command))

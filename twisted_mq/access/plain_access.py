@@ -1,9 +1,10 @@
-"""Access control 1.0 (Apache until 5.3.2: PlainPermissionManager, PlainPermissionChecker).
+"""Implements access control 1.0 (Apache until 5.3.2: PlainPermissionManager, PlainPermissionChecker).
 
-In this order: a listed address is asked nothing; an account is known by its access key; its own listed address is asked
-nothing more; the signature; an admin may do everything. Of others a request to send or consume needs the permission on each
-topic and group that it names, one that only reads is for every account, all the rest is for admins. (Apache's has nine
-codes for admins, and lets every account do what else changes a broker.)
+It checks in this order. A request from a listed address is allowed. The access key names the account. A request from the
+account's own listed address is allowed. The signature must be right. An admin may do everything. For other accounts, a
+request to send or consume needs the permission on each topic and group that it names; a request that only reads is open
+to every account; all the rest is for admins. (Apache's has nine codes for admins, and lets every account make other
+changes to a broker.)
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ _READING = {Action.GET, Action.LIST}
 
 
 def refused(reason: str) -> BrokerError:
-    """As Apache's clients know it: a system error with the exception's name."""
+    """Return a refusal as Apache's clients know it: a system error with the exception's name."""
     return BrokerError(ResponseCode.SYSTEM_ERROR, f"org.apache.rocketmq.acl.common.AclException: {reason}")
 
 
 @attrs.define(eq=False)
 class PlainAccess:
-    """Checks of one server."""
+    """Makes the checks of one server."""
 
     files: PlainFiles
     names: ResourceNames
@@ -45,16 +46,16 @@ class PlainAccess:
 
     @property
     def source(self) -> PlainFiles:
-        """Where the accounts are."""
+        """Return the files with the accounts."""
         return self.files
 
     def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
-        """The key of who asks; None for a listed address."""
+        """Return the account's key; None for a listed address."""
         account = self._account(channel.remote_address[0], command.ext_fields.get(ACCESS_KEY))
         return None if account is None else account.secret_key
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
-        """Raises, or fails with, BrokerError (SYSTEM_ERROR)."""
+        """Check a request. Raises, or fails with, BrokerError (SYSTEM_ERROR)."""
         try:
             return self._check(channel.remote_address[0], command)
         except BrokerError as error:
@@ -66,7 +67,7 @@ class PlainAccess:
     def check_resource(
         self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
     ) -> None:
-        """Raises BrokerError (SYSTEM_ERROR)."""
+        """Check an account's right. Raises BrokerError (SYSTEM_ERROR)."""
         found = self._account(channel.remote_address[0], account)
         if found is not None and not found.admin:
             _check_all(found, code, Rights(actions), [resource])
@@ -82,7 +83,7 @@ class PlainAccess:
         return self.names.check_all(command, lambda rights, named: _check_all(account, command.code, rights, named))
 
     def _account(self, source_ip: str, access_key: str | None) -> PlainAccount | None:
-        """Whose signature and permissions count; None for a listed address."""
+        """Return the account whose signature and permissions count; None for a listed address."""
         known = self.files.accounts
         if known.white_list and is_listed(source_ip, known.white_list):
             return None
@@ -106,7 +107,7 @@ def _check_all(account: PlainAccount, code: int, rights: Rights, resources: list
 
 
 def _is_trace(rights: Rights, resources: list[Resource]) -> bool:
-    """Whether it is sent to the topic of traces, which every account may."""
+    """Return True if a send is to the topic of traces, which every account may use."""
     return rights.actions == (Action.PUB,) and any(resource.name == TRACE_TOPIC for resource in resources)
 
 

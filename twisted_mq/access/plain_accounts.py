@@ -22,11 +22,11 @@ import attrs
 from twisted_mq.access.white_list import Pattern, white_list
 
 MOST_SHORT = 6
-"""Characters; keys are longer (Apache: AclConstants)."""
+"""The longest key that is too short, in characters (Apache: AclConstants)."""
 
 
 class Permission(enum.Flag):
-    """Apache: Permission; DENY is none of them."""
+    """The permissions of an account (Apache: Permission); DENY is none of them."""
 
     DENY = 0
     PUB = 1
@@ -43,7 +43,7 @@ _PERMISSIONS = {
 
 @attrs.frozen
 class PlainAccount:
-    """One account; `topics` and `groups` are what was said of single ones."""
+    """An account; `topics` and `groups` are the permissions on single ones."""
 
     access_key: str
     secret_key: str = attrs.field(repr=False)
@@ -64,12 +64,14 @@ class PlainAccounts:
 
 
 def permission(text: object) -> Permission:
-    """Of PUB, SUB, PUB|SUB; whatever else is said denies."""
+    """Return the permission of PUB, SUB, PUB|SUB; any other text denies."""
     return _PERMISSIONS.get(str(text).strip(), Permission.DENY)
 
 
 def read_accounts(data: object) -> PlainAccounts:
-    """What one file says, from its YAML. Raises ValueError, which names the account and the member, never a secret."""
+    """Return the accounts in one file, from its YAML. Raises ValueError, which names the account and the member, never a
+    secret.
+    """
     if data is None:
         return PlainAccounts()
     if not isinstance(data, dict):
@@ -82,7 +84,7 @@ def read_accounts(data: object) -> PlainAccounts:
 
 
 def together(files: Iterable[PlainAccounts], repeated: Callable[[str], None]) -> PlainAccounts:
-    """What several files say. An access key counts where it stands first; the others are told to `repeated`."""
+    """Join the accounts of several files. The first account of an access key counts; the others are passed to `repeated`."""
     accounts: dict[str, PlainAccount] = {}
     patterns: list[Pattern] = []
     for one in files:

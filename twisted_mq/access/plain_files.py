@@ -1,7 +1,7 @@
-"""The files of access control 1.0: conf/plain_acl.yml and all YAML below conf/acl, read again when they change
+"""Reads the files of access control 1.0: conf/plain_acl.yml and all YAML below conf/acl, again when they change
 (Apache: PlainPermissionManager, AclFileWatchService).
 
-A file that is damaged while the server runs changes nothing: the accounts before stay, and that is said once.
+A file that is damaged while the server runs changes nothing: the earlier accounts stay, and the fault is logged once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from twisted_mq.config.errors import ConfigError
 from twisted_mq.logs import Logger
 
 LOOK_SECONDS = 5.0
-"""How often it is looked whether the files changed (Apache: AclFileWatchService, 5 s)."""
+"""The interval at which the files are checked for changes (Apache: AclFileWatchService, 5 s)."""
 
 MOST_BYTES = 16 * 1024 * 1024
 
@@ -24,18 +24,18 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 
 @attrs.define(eq=False)
 class PlainFiles:
-    """Those of a home folder. `accounts` is what they said when they were last read whole."""
+    """The files of a home folder. `accounts` is their content when they were last read whole."""
 
     home: str
     accounts: PlainAccounts = attrs.field(factory=PlainAccounts)
     version: object = None
-    """Another one after the accounts were read anew, which is done in a thread."""
+    """A value that changes after the accounts were read again, which is done in a thread."""
     log = Logger()
     _stamp: Stamp = ()
     _damage: str = ""
 
     def load(self) -> None:
-        """Read them at the start. Raises ConfigError where there are none, or one is damaged."""
+        """Read the files at the start. Raises ConfigError if none exists, or one is damaged."""
         try:
             self._stamp, self.accounts = self._read()
         except (OSError, ValueError) as error:
@@ -44,7 +44,7 @@ class PlainFiles:
             raise ConfigError(f"no accounts in {self._default}", key="aclEnable", value="true")
 
     def look(self) -> None:
-        """Read them again if they changed. To be called every LOOK_SECONDS."""
+        """Read the files again if they changed. Call it every LOOK_SECONDS."""
         try:
             stamp = self._stamp_now()
             if stamp == self._stamp:
@@ -85,7 +85,7 @@ class PlainFiles:
         return stamp, together(files, lambda key: self.log.warn("accessKey {key} stands in several files", key=key))
 
     def _read_file(self, path: str) -> PlainAccounts:
-        """Raises OSError, ValueError."""
+        """Read one file. Raises OSError, ValueError."""
         import yaml
 
         with open(path, "rb") as file:

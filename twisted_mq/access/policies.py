@@ -1,10 +1,10 @@
-"""Policies of a user (Apache: Acl, Policy, PolicyEntry): what he may do on which resources, from which addresses.
+"""Holds a user's policies (Apache: Acl, Policy, PolicyEntry): what the user may do on which resources, from which addresses.
 
-The rules of the custom policy come first; those of the default policy count where none of the custom ones is about the
-request. Among several the one that names the resource decides, then the longest beginning of a name, then all of a kind, then
-`*`. Rules of the same rank that contradict each other deny. (5.3.3 sorts them otherwise: of a name and a beginning the rule
-made last decides, of two beginnings the shorter one, and allow beats deny. The order here is that of its documentation, and
-of its later versions.)
+The rules of the custom policy come first; those of the default policy count only if no custom rule is about the request.
+Among several rules, the one with the exact name decides, then the longest prefix of a name, then all of a kind, then `*`.
+Rules of the same rank that contradict each other deny. (5.3.3 sorts them otherwise: of a name and a prefix the rule made
+last decides, of two prefixes the shorter one, and allow beats deny. The order here is that of its documentation, and of
+its later versions.)
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from twisted_mq.protocol.requests.rights import Action
 
 
 class Decision(enum.StrEnum):
-    """Apache: Decision."""
+    """The decision of a rule (Apache: Decision)."""
 
     ALLOW = "Allow"
     DENY = "Deny"
 
 
 class PolicyType(enum.StrEnum):
-    """Apache: PolicyType."""
+    """The kind of a policy (Apache: PolicyType)."""
 
     CUSTOM = "Custom"
     DEFAULT = "Default"
@@ -42,13 +42,13 @@ _POLICY_TYPES = {one.value.lower(): one for one in PolicyType}
 
 
 def refused(remark: str) -> BrokerError:
-    """The error to raise for what a user may not do, or nobody."""
+    """Return the error to raise for something that is not permitted."""
     return BrokerError(ResponseCode.NO_PERMISSION, remark)
 
 
 @attrs.frozen
 class Rule:
-    """One entry of a policy. Without addresses it holds for all of them."""
+    """A rule of a policy. Without addresses it applies to all of them."""
 
     resource: Resource
     actions: tuple[Action, ...]
@@ -56,7 +56,7 @@ class Rule:
     decision: Decision
 
     def is_about(self, resource: Resource, actions: Sequence[Action], source_ip: str) -> bool:
-        """Whether it decides on such a request; one of the actions is enough."""
+        """Return True if the rule decides on such a request; one of the actions is enough."""
         if not self.resource.covers(resource):
             return False
         if Action.ALL not in self.actions and not any(action in self.actions for action in actions):
@@ -65,7 +65,7 @@ class Rule:
 
     @property
     def rank(self) -> tuple[bool, Pattern, int, bool]:
-        """The highest decides."""
+        """Return the rank. The highest rank decides."""
         resource = self.resource
         return (
             resource.type is not ResourceType.ANY,
@@ -83,7 +83,7 @@ class Policies:
     default: tuple[Rule, ...] = ()
 
     def decision(self, resource: Resource, actions: Sequence[Action], source_ip: str) -> Decision | None:
-        """What they say to a request; None where no rule is about it."""
+        """Return the decision on a request; None if no rule is about it."""
         for rules in (self.custom, self.default):
             matching = [rule for rule in rules if rule.is_about(resource, actions, source_ip)]
             if matching:
@@ -91,11 +91,11 @@ class Policies:
         return None
 
     def updated(self, policies: Policies) -> Policies:
-        """With the rules of other policies; they take the place of those about the same resources."""
+        """Return policies with the rules of others added, which replace those about the same resources."""
         return Policies(_updated(self.custom, policies.custom), _updated(self.default, policies.default))
 
     def without(self, policy_type: PolicyType, resource: Resource) -> Policies:
-        """Without the rules about a resource."""
+        """Return policies without the rules about a resource."""
         if policy_type is PolicyType.CUSTOM:
             return attrs.evolve(self, custom=_others(self.custom, resource))
         return attrs.evolve(self, default=_others(self.default, resource))
@@ -112,7 +112,7 @@ def _updated(rules: tuple[Rule, ...], changes: tuple[Rule, ...]) -> tuple[Rule, 
 
 
 def is_in_range(source_ip: str, allowed: str) -> bool:
-    """Whether an address is that one, or in that range (10.0.0.0/8)."""
+    """Return True if an address equals another, or is in a range (10.0.0.0/8)."""
     if "/" not in allowed:
         return source_ip == allowed
     try:
@@ -122,12 +122,12 @@ def is_in_range(source_ip: str, allowed: str) -> bool:
 
 
 def parse_policy_type(text: str | None) -> PolicyType:
-    """Custom, where it is not said or nothing known."""
+    """Return the policy type; Custom for a missing or unknown one."""
     return _POLICY_TYPES.get((text or "").lower(), PolicyType.CUSTOM)
 
 
 def parse_policies(info: AclInfo) -> Policies:
-    """Policies from a request's body, or the file's. Raises BrokerError."""
+    """Return policies from a request's body, or the file's. Raises BrokerError."""
     made: dict[PolicyType, list[Rule]] = {PolicyType.CUSTOM: [], PolicyType.DEFAULT: []}
     for policy in info.policies or ():
         made[parse_policy_type(policy.policy_type)].extend(_rule(entry) for entry in policy.entries or ())
@@ -163,7 +163,7 @@ def _check_source(text: str) -> None:
 
 
 def policies_info(subject: str, policies: Policies, resource_filter: str = "") -> AclInfo:
-    """The policies as answers and the file have them; only rules about resources with the filter's text in them."""
+    """Return the policies as answers and the file have them: only rules about resources with the filter's text in them."""
     kinds = ((PolicyType.CUSTOM, policies.custom), (PolicyType.DEFAULT, policies.default))
     shown = [(kind, [_info(rule) for rule in rules if resource_filter in str(rule.resource)]) for kind, rules in kinds]
     return AclInfo(subject, [PolicyInfo(kind.value, entries) for kind, entries in shown if entries])

@@ -1,7 +1,8 @@
-"""AUTH_CREATE_USER to AUTH_LIST_ACL: what administrators ask of users and policies (Apache: AdminBrokerProcessor).
+"""Serves AUTH_CREATE_USER to AUTH_LIST_ACL: administrators' requests about users and policies (Apache: AdminBrokerProcessor).
 
-Answers have no passwords. Only getUser's answer to another server has one: a proxy in front of brokers checks the signatures of
-its clients. A server signs with the credentials of innerClientAuthenticationCredentials. Apache's show passwords to all.
+Answers have no passwords, except getUser's answer to another server: a proxy in front of brokers checks the signatures of
+its clients. A server signs with the credentials of innerClientAuthenticationCredentials. Apache's answers show passwords
+to every caller.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ ONLY_BY_SUPER_USER = "The super user can only be {done} by super user"
 
 
 class AccountRequests:
-    """The requests of one server."""
+    """Serves the requests of one server."""
 
     def __init__(self, accounts: Accounts, servers: Credentials | None = None) -> None:
         self._accounts = accounts
@@ -88,12 +89,12 @@ class AccountRequests:
         return command.answer(body=encode_body(user if self._by_server(command) else _shown(user)))
 
     def list_users(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Those with the filter's text in their names; no body where there are none."""
+        """Return the users with the filter's text in their names; no body if no user matches."""
         users = self._accounts.list_users(decode_header(ListUsersRequestHeader, command).filter or "")
         return command.answer(body=_list([_shown(user) for user in users]))
 
     def put_acl(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """AUTH_CREATE_ACL and AUTH_UPDATE_ACL are the same: rules take the place of those about the same resources."""
+        """Serve AUTH_CREATE_ACL and AUTH_UPDATE_ACL, which are the same: rules replace those about the same resources."""
         header = decode_header(CreateAclRequestHeader, command)
         info = decode_body(AclInfo, _checked(command))
         if not info.policies:
@@ -102,7 +103,7 @@ class AccountRequests:
         return self._saved(command)
 
     def delete_acl(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """All policies of a subject, or the rules about a resource."""
+        """Delete all policies of a subject, or the rules about a resource."""
         header = decode_header(DeleteAclRequestHeader, command)
         resource = parse_resource(header.resource)
         if resource is None and header.resource and header.resource.strip():
@@ -115,21 +116,23 @@ class AccountRequests:
         return command.answer(body=b"" if info is None else encode_body(info))
 
     def list_acls(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Those with the filters' texts in subject and resources; no body where there are none."""
+        """Return the policies with the filters' texts in subject and resources; no body if none matches."""
         header = decode_header(ListAclsRequestHeader, command)
         return command.answer(
             body=_list(self._accounts.list_policies(header.subject_filter or "", header.resource_filter or ""))
         )
 
     def _by_server(self, command: RemotingCommand) -> bool:
-        """Return whether a server signed the request. It is looked at here, because requests may not be checked at all."""
+        """Return whether a server signed the request. The signature is checked here, because requests may not be checked
+        at all.
+        """
         servers = self._servers
         if servers is None or command.ext_fields.get(ACCESS_KEY) != servers.access_key:
             return False
         return is_signed(command, servers.secret_key)
 
     def _by_super_user(self, command: RemotingCommand) -> bool:
-        """Also where nobody is asked who he is. Raises BrokerError for an unknown user."""
+        """Return True if the user is a super user, or the request names none. Raises BrokerError for an unknown user."""
         name = command.ext_fields.get(ACCESS_KEY)
         return not name or self._accounts.is_super(name)
 
@@ -149,7 +152,7 @@ def _checked(command: RemotingCommand) -> bytes:
 
 
 def _user(name: str | None, command: RemotingCommand) -> UserInfo:
-    """The user of the body under the name of the header. Raises BrokerError, BodyError."""
+    """Return the user of the body under the name of the header. Raises BrokerError, BodyError."""
     if not name:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, "The username is blank")
     return attrs.evolve(decode_body(UserInfo, _checked(command)), username=name)

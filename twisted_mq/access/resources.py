@@ -1,7 +1,7 @@
-"""What rights are about (Apache: Resource): a topic, a group, the cluster, by name, by the name's beginning, or all of a kind.
+"""Defines the resources of rights (Apache: Resource): a topic, a group, the cluster, by name, by a prefix, or all of a kind.
 
 Topic:Orders      this topic
-Topic:Ord*        topics whose names begin so
+Topic:Ord*        topics whose names have this prefix
 Group:*           all groups
 *                 everything
 """
@@ -16,7 +16,7 @@ from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 
 
 class ResourceType(enum.StrEnum):
-    """Apache: ResourceType."""
+    """The kind of a resource (Apache: ResourceType)."""
 
     ANY = "Any"
     CLUSTER = "Cluster"
@@ -26,7 +26,7 @@ class ResourceType(enum.StrEnum):
 
 
 class Pattern(enum.IntEnum):
-    """Apache: ResourcePattern; the higher, the more a rule says about the very resource."""
+    """The way a resource is named (Apache: ResourcePattern); a higher one is more specific."""
 
     ANY = 0
     PREFIXED = 1
@@ -39,20 +39,20 @@ ALL = "*"
 
 @attrs.frozen
 class Resource:
-    """`name` is None for Pattern.ANY, and the name's beginning for Pattern.PREFIXED."""
+    """A resource; `name` is None for Pattern.ANY, and the prefix for Pattern.PREFIXED."""
 
     type: ResourceType
     name: str | None
     pattern: Pattern = Pattern.LITERAL
 
     def __str__(self) -> str:
-        """As policies and remarks have it."""
+        """Return the resource as policies and remarks write it."""
         if self.type is ResourceType.ANY:
             return ALL
         return f"{self.type}:{self.name or ''}{'' if self.pattern is Pattern.LITERAL else ALL}"
 
     def covers(self, resource: Resource) -> bool:
-        """Whether a rule about this one is about that one, which has a whole name."""
+        """Return True if a rule about this resource applies to the other, which has a whole name."""
         if self.type is ResourceType.ANY:
             return True
         if self.type is not resource.type:
@@ -63,22 +63,22 @@ class Resource:
 
 
 def topic(name: str) -> Resource:
-    """A topic; for the retry topic of a group that group."""
+    """Return a topic; for the retry topic of a group, that group."""
     return group(name) if name.startswith(RETRY_PREFIX) else Resource(ResourceType.TOPIC, name)
 
 
 def group(name: str) -> Resource:
-    """A group, by its name or that of its retry topic."""
+    """Return a group, from its name or that of its retry topic."""
     return Resource(ResourceType.GROUP, name.removeprefix(RETRY_PREFIX))
 
 
 def cluster(name: str) -> Resource:
-    """A cluster."""
+    """Return a cluster."""
     return Resource(ResourceType.CLUSTER, name)
 
 
 def parse_resource(text: str | None) -> Resource | None:
-    """A resource from a policy's text; None where it is none."""
+    """Return the resource of a policy's text; None for a malformed text."""
     if text is None or not text.strip():
         return None
     if text == ALL:

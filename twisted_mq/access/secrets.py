@@ -1,4 +1,4 @@
-"""Secrets that settings and files hand over, read without a word of them in an error."""
+"""Reads secrets from settings and files without showing any of them in an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Credentials(msgspec.Struct):
 
 
 def first_user(options: AccessOptions) -> UserInfo | None:
-    """The super user of initAuthenticationUser. Raises ConfigError."""
+    """Return the super user of initAuthenticationUser. Raises ConfigError."""
     key, text = "initAuthenticationUser", options.init_authentication_user
     if text is None:
         return None
@@ -40,7 +40,7 @@ def first_user(options: AccessOptions) -> UserInfo | None:
 
 
 def inner_credentials(text: str | None) -> Credentials | None:
-    """Return what a server signs its own requests with (innerClientAuthenticationCredentials). Raises ConfigError."""
+    """Return the credentials for a server's own requests (innerClientAuthenticationCredentials). Raises ConfigError."""
     key = "innerClientAuthenticationCredentials"
     if text is None:
         return None
@@ -58,7 +58,7 @@ def _wrong(key: str, reason: str, name: str, secret: str) -> ConfigError:
 
 
 def credentials_of_tools(home: str | None) -> Credentials | None:
-    """What conf/tools.yml below ROCKETMQ_HOME has for administrators; None where there is none (AclUtils.getAclRPCHook).
+    """Return administrators' credentials from conf/tools.yml below ROCKETMQ_HOME; None without the file (AclUtils.getAclRPCHook).
 
     Raises ValueError for a file that cannot be read.
     """
@@ -67,7 +67,7 @@ def credentials_of_tools(home: str | None) -> Credentials | None:
 
 
 def credentials_in(path: str) -> Credentials:
-    """What a file of the same form has. Raises ValueError, also where it lacks a key."""
+    """Return the credentials in a file of the same form. Raises ValueError, also if it lacks a key."""
     found = _keys_in(path)
     if found is None:
         raise ValueError(f"{path}: has no accessKey with a secretKey")

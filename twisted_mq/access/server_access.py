@@ -1,4 +1,4 @@
-"""The access control of one server, as its settings ask for it; nothing is read, and nothing checked, where none does."""
+"""Builds the access control of one server from its settings. Without such settings nothing is read, and nothing checked."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RIGHTS = "org.apache.rocketmq.auth.authorization."
 
 
 def _check_classes(options: AccessOptions) -> None:
-    """Raises ConfigError for a class that there is nothing like here."""
+    """Check the classes in the settings. Raises ConfigError for a class that has no counterpart here."""
     for key, given, *names in (
         ("authenticationProvider", options.authentication_provider, f"{_USERS}provider.DefaultAuthenticationProvider"),
         (
@@ -74,9 +74,9 @@ def _check_classes(options: AccessOptions) -> None:
 
 @attrs.frozen(eq=False)
 class ServerAccess:
-    """`checks` are made one after the other, 1.0 before 2.0 as Apache's servers had it while they had both; none where
-    nobody is asked. `processors` are those of users and policies; `plain` is to be looked at
-    from time to time; `credentials` are what the server signs its own requests with. `strict`: see `guarded`.
+    """The access control of one server. `checks` are made one after the other, 1.0 before 2.0 as in Apache's servers that
+    had both; empty without access control. `processors` serve users and policies; call `plain.look` from time to time;
+    `credentials` sign the server's own requests. `strict`: see `guarded`.
     """
 
     checks: tuple[Check, ...] = ()
@@ -86,16 +86,17 @@ class ServerAccess:
     strict: bool = True
 
     def check_topic(self, channel: Channel, command: RemotingCommand, actions: tuple[Action, ...], topic: str) -> None:
-        """Raises BrokerError unless who sent the request may do one of `actions` with a topic that it does not name."""
+        """Raise BrokerError unless the sender may do one of `actions` with a topic that the request does not name."""
         self._check(channel, command.ext_fields.get(ACCESS_KEY), command.code, actions, resources.topic(topic))
 
     def check_group(self, channel: Channel, command: RemotingCommand, actions: tuple[Action, ...], group: str) -> None:
-        """The same for a group."""
+        """Check the same for a group."""
         self._check(channel, command.ext_fields.get(ACCESS_KEY), command.code, actions, resources.group(group))
 
     def may_publish(self, channel: Channel, account: str | None, *named: Resource) -> bool:
-        """Whether a client that was connected with that account's signature may publish to all of these, by the rights of
-        now."""
+        """Return True if a client that connected with that account's signature may publish to all of these, by the
+        current rights.
+        """
         try:
             for resource in named:
                 self._check(channel, account, RequestCode.END_TRANSACTION, (Action.PUB,), resource)
@@ -120,7 +121,9 @@ NOBODY_IS_ASKED = ServerAccess()
 def server_access(
     options: AccessOptions, folder: str, cluster_name: str, now: Callable[[], float], in_thread: InThread
 ) -> ServerAccess:
-    """What the settings ask for; users and policies lie in `folder`. Raises ConfigError, MissingExtra, OSError."""
+    """Return the access control of the settings; users and policies are in `folder`. Raises ConfigError, MissingExtra,
+    OSError.
+    """
     _check_classes(options)
     names = ResourceNames(cluster_name, in_thread)
     plain = _plain_files(options)

@@ -1,7 +1,7 @@
-"""Access control 2.0 (Apache: AuthenticationPipeline, AuthorizationPipeline): first who asks, then whether he may.
+"""Implements access control 2.0 (Apache: AuthenticationPipeline, AuthorizationPipeline): authentication, then authorization.
 
-A strategy that is stateful remembers for a while what a connection's user was answered, so that not each request's signature is
-checked, and neither are rights that changed meanwhile.
+A stateful strategy remembers its decisions about a connection's user for a while, so that neither each request's
+signature nor rights that changed meanwhile are checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NOT_AUTHORIZED = "Authorization failed. Please verify your access rights and try
 
 @attrs.define(eq=False)
 class Remembered:
-    """What was answered in the last seconds, by what was asked; the oldest is forgotten past `most`."""
+    """The decisions of the last seconds, by what was asked; the oldest is forgotten past `most`."""
 
     seconds: float
     most: int
@@ -38,7 +38,7 @@ class Remembered:
     _answers: dict[Hashable, tuple[float, str | None]] = attrs.field(factory=dict)
 
     def check(self, key: Hashable, check: Callable[[], None]) -> None:
-        """As `check` does, or did not long ago."""
+        """Call `check`, unless it succeeded recently."""
         known = self._answers.get(key)
         if known is None or known[0] <= self.now():
             known = self.now() + self.seconds, _refusal_of(check)
@@ -60,7 +60,9 @@ def _refusal_of(check: Callable[[], None]) -> str | None:
 
 @attrs.define(eq=False, kw_only=True)
 class UserAccess:
-    """Checks of one server. Codes of the white lists are not checked; `authenticates` and `authorizes` are its switches."""
+    """Makes the checks of one server. Codes on the white lists are not checked; `authenticates` and `authorizes` are its
+    switches.
+    """
 
     accounts: Accounts
     names: ResourceNames
@@ -74,22 +76,22 @@ class UserAccess:
 
     @property
     def source(self) -> Accounts:
-        """Where users and policies are."""
+        """Return the users and policies."""
         return self.accounts
 
     @property
     def remembers(self) -> bool:
-        """Not for what a stateful strategy remembers longer."""
+        """Return False for what a stateful strategy remembers longer."""
         return self.authenticated is None and self.authorized is None
 
     def secret(self, channel: Channel, command: RemotingCommand) -> str | None:
-        """The password of who asks; None where that is not looked at."""
+        """Return the user's password; None if it is not checked."""
         if not self.authenticates or command.code in self.not_authenticated:
             return None
         return self.accounts.users[command.ext_fields[ACCESS_KEY]].password or ""
 
     def check(self, channel: Channel, command: RemotingCommand) -> defer.Deferred[None] | None:
-        """Raises, or fails with, BrokerError (NO_PERMISSION)."""
+        """Check a request. Raises, or fails with, BrokerError (NO_PERMISSION)."""
         name, code = command.ext_fields.get(ACCESS_KEY) or "", command.code
         user = self.accounts.users.get(name)
         if self.authenticates and code not in self.not_authenticated:
@@ -112,7 +114,7 @@ class UserAccess:
     def check_resource(
         self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
     ) -> None:
-        """Raises BrokerError (NO_PERMISSION)."""
+        """Check an account's right. Raises BrokerError (NO_PERMISSION)."""
         if not self.authorizes or code in self.not_authorized:
             return
         name = account or ""
@@ -131,7 +133,7 @@ class UserAccess:
     def _unauthenticated(
         self, channel: Channel, command: RemotingCommand, name: str, error: BrokerError
     ) -> BrokerError:
-        """The same refusal, told."""
+        """Return the same refusal, after logging it."""
         self.log.info(
             "request refused: peer={peer} code={code} user={user} {e}",
             peer=channel.address,

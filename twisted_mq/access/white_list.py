@@ -1,4 +1,4 @@
-"""Addresses whose requests are not asked for a signature (Apache: RemoteAddressStrategyFactory).
+"""Parses lists of addresses whose requests need no signature (Apache: RemoteAddressStrategyFactory).
 
 *                      every address
 10.0.0.1               one
@@ -13,13 +13,13 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 Pattern: TypeAlias = tuple[range, ...]
-"""Which numbers each part of an address may have: 4 of IPv4, 8 of IPv6."""
+"""The allowed numbers of each part of an address: 4 of IPv4, 8 of IPv6."""
 
 EVERYBODY = ("*", "*.*.*.*", "*:*:*:*:*:*:*:*")
 
 
 def white_list(texts: Iterable[str | None]) -> list[Pattern]:
-    """The patterns of such lines; blank ones are for nobody. Raises ValueError, which names the line."""
+    """Return the patterns of such lines; blank lines match no address. Raises ValueError, which names the line."""
     return [pattern for text in texts if text and text.strip() for pattern in _patterns(text.strip())]
 
 
@@ -46,7 +46,7 @@ def _pattern(text: str) -> Pattern:
 
 
 def _expanded(text: str) -> list[str]:
-    """The parts of an IPv6 address; `::` stands for as many zeros as are missing."""
+    """Return the parts of an IPv6 address; `::` is replaced by as many zeros as are missing."""
     head, gap, tail = text.partition("::")
     if "::" in tail:
         raise ValueError("more than one gap")
@@ -71,7 +71,7 @@ def _numbers(text: str, base: int, limit: int) -> range:
 
 
 def is_listed(source_ip: str, patterns: Iterable[Pattern]) -> bool:
-    """Whether one of them has the address; false for what is no address."""
+    """Return True if one of the patterns matches the address; False for something that is not an address."""
     try:
         address = ipaddress.ip_address(source_ip)
     except ValueError:

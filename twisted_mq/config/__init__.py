@@ -1,1 +1,1 @@
-"""Configuration: RocketMQ properties files read into one options class for each daemon."""
+"""Reads RocketMQ properties files into one options class for each daemon."""

@@ -1,4 +1,6 @@
-"""Settings of access control (Apache: AuthConfig; aclEnable of BrokerConfig until 5.3.2). Here name servers have them too."""
+"""Defines settings of access control (Apache: AuthConfig; aclEnable of BrokerConfig until 5.3.2). Name servers here have
+them too.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from twisted_mq.config.options import option
 
 @attrs.define(kw_only=True)
 class AccessOptions(ConnectionOptions):
-    """Who is asked who he is, and what he may do."""
+    """Settings of authentication and authorization."""
 
     # access control
 
@@ -93,5 +95,5 @@ class AccessOptions(ConnectionOptions):
 
     @property
     def asks(self) -> bool:
-        """Whether anybody is asked who he is."""
+        """True if any access control is on."""
         return self.authentication_enabled or self.acl_enable

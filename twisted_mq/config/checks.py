@@ -1,4 +1,4 @@
-"""A configuration file looked at line by line, without starting anything: what each key does here, and what is wrong with it."""
+"""Checks a configuration file line by line, without starting anything: the effect of each key, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted_mq.config.unserved import PROMISES, broken_promises
 
 @attrs.frozen
 class LineCheck:
-    """One entry of the file; `remark` says what its key is for, or what is wrong."""
+    """An entry of the file; `remark` says what its key is for, or what is wrong."""
 
     line: int
     key: str
@@ -24,7 +24,7 @@ class LineCheck:
 
 
 def check_file(cls: type, path: str) -> list[LineCheck]:
-    """Each entry of a properties file as the daemon of these options takes it. Raises ConfigError where it cannot be read."""
+    """Return each entry of a properties file as the daemon of these options takes it. Raises ConfigError if it cannot be read."""
     return list(_checked(cls, read_properties(path), path))
 
 
@@ -52,6 +52,6 @@ def _checked(cls: type, entries: list[Entry], path: str) -> Iterator[LineCheck]:
 
 
 def _reason(error: ConfigError) -> str:
-    """Without the place, which has columns of its own; the value stays out where it is a secret."""
+    """Return the reason without the place, which has columns of its own, and without the value of a secret."""
     value = "" if error.value is None else f"{error.value}: "
     return f"{value}{error.reason}"

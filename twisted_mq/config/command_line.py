@@ -1,6 +1,6 @@
-"""What the two daemons' command lines share: --config, --set and the options that stand for single keys.
+"""Parses the command lines of the two daemons: --config, --set and the options for single keys.
 
-A mistake is one line on standard error and exit status 1, whether it is in the options or in the file.
+A mistake gives one line on standard error and exit status 1, whether it is in the options or in the file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ OWN_FILES = 0o077
 
 
 class DaemonOptions(usage.Options, Generic[Settings]):
-    """Subclasses name their daemon, its options class and the table option -> Java key; `settings` is the result."""
+    """The options of a daemon. Subclasses set its name, its options class and the table option -> Java key; `settings` is
+    the result.
+    """
 
     daemon: ClassVar[str]
     settings_class: type[Settings]
@@ -50,17 +52,17 @@ class DaemonOptions(usage.Options, Generic[Settings]):
 
     @property
     def umask(self) -> int | None:
-        """What the daemon sets: twistd does so in the background only, or where it is told one."""
+        """Return the umask to set: twistd sets one only in the background, or if given one."""
         return None if self.parent is None or self.parent.get("umask") is not None else OWN_FILES
 
     @property
     def log_path(self) -> str | None:
-        """The file that twistd's log goes to, where it goes to one."""
+        """Return the file that twistd's log goes to, or None."""
         return None if self.parent is None else log_path(self.parent)
 
     @property
     def logs_to_stdout(self) -> bool:
-        """Whether twistd writes its log there."""
+        """Return True if twistd writes its log to standard output."""
         return self.parent is not None and writes_to_stdout(self.parent)
 
     def opt_set(self, setting: str) -> None:
@@ -71,7 +73,7 @@ class DaemonOptions(usage.Options, Generic[Settings]):
         self._set[key.strip()] = value
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
-        """As usage.Options, but a mistake ends the process."""
+        """Parse as usage.Options does, but end the process on a mistake."""
         try:
             super().parseOptions(options)
         except (usage.UsageError, ConfigError, MissingExtra) as error:
@@ -92,6 +94,6 @@ class DaemonOptions(usage.Options, Generic[Settings]):
         )
 
     def overrides(self) -> dict[str, str]:
-        """Java key -> text of what was given on the command line."""
+        """Return Java key -> text of the values on the command line."""
         given = {key: self[name] for name, key in self.java_keys.items() if self[name] is not None}
         return {**self._set, **given}

@@ -1,4 +1,4 @@
-"""Settings that every server has: how much the peers of its connections may hold. Apache's have no such keys."""
+"""Defines settings that every server has: how much the peers of its connections may hold. Apache's servers have no such keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 @attrs.define(kw_only=True)
 class ConnectionOptions:
-    """What one connection, and all together, may make a server keep."""
+    """Limits of what one connection, and all together, may make a server keep."""
 
     # what connections may hold
 

@@ -1,4 +1,4 @@
-"""The file that a daemon writes its log to under twistd: of bounded size, and opened anew where it was moved away."""
+"""Writes a daemon's log under twistd to a file of bounded size, which is reopened after it was moved away."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from twisted_mq.logs import Logger, Safely
 
 FILE_BYTES = 10 * 1024 * 1024
 ROTATED_FILES = 10
-"""twistd's own logs rotate at 1 MB, and none is ever removed."""
+"""The number of rotated files. twistd's own logs rotate at 1 MB, and are never removed."""
 
 TO_STDOUT = "-"
 DEFAULT_NAME = "twistd.log"
 
 
 class DaemonLog(LogFile):
-    """Rotates to `.1`, `.2` and so on; the oldest goes."""
+    """A log file that rotates to `.1`, `.2` and so on; the oldest is removed."""
 
     synchronized = ["reopen"]
     log = Logger()
 
     def reopen(self) -> None:
-        """Go on in a file of that name; where none can be opened, in the one before."""
+        """Continue in a new file of that name or, if it cannot be opened, in the old one."""
         before = self._file
         try:
             self._openFile()
@@ -41,24 +41,26 @@ synchronize(DaemonLog)
 
 
 def daemon_log(path: str) -> DaemonLog:
-    """Raises OSError."""
+    """Open a daemon's log. Raises OSError."""
     log: DaemonLog = DaemonLog.fromFullPath(path, rotateLength=FILE_BYTES, maxRotatedFiles=ROTATED_FILES)
     return log
 
 
 def observer(log: DaemonLog | TextIO, *, as_json: bool = False) -> ILogObserver:
-    """Writes lines of text to a file, as twistd's own, or of JSON. Twisted's own lines are escaped and shortened, too."""
-    file = cast("IO[Any]", log)  # nobody asks of it more than a LogFile has
+    """Return an observer that writes lines of text, as twistd's own, or JSON. Twisted's own lines are escaped and
+    shortened, too.
+    """
+    file = cast("IO[Any]", log)  # only LogFile's methods are used
     return Safely(JsonLog(file) if as_json else textFileLogObserver(file))
 
 
 def writes_to_stdout(twistd: Mapping[str, object]) -> bool:
-    """Whether twistd's options have its log there."""
+    """Return True if twistd's options send its log to standard output."""
     return log_path(twistd) is None and not twistd.get("syslog") and not twistd.get("logger")
 
 
 def log_path(twistd: Mapping[str, object]) -> str | None:
-    """Where twistd's options put the log; None where that is no file of its own. As twisted.scripts.UnixAppLogger."""
+    """Return the file of the log in twistd's options; None if it is not a file of its own. As twisted.scripts.UnixAppLogger."""
     name = twistd.get("logfile")
     if twistd.get("syslog") or twistd.get("logger") or name == TO_STDOUT or (twistd.get("nodaemon") and not name):
         return None

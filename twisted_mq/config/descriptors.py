@@ -1,4 +1,4 @@
-"""Descriptors of a daemon: half of them are for connections.
+"""Divides a daemon's descriptors: half of them are for connections.
 
 The other half is for files, see `storage.files.descriptors`, and for what the process opens now and then.
 """
@@ -9,6 +9,8 @@ from twisted_mq.storage.files.system_calls import descriptor_limit, raise_descri
 
 
 def most_connections() -> int:
-    """How many connections a server may hold; the process takes as many descriptors as it may have (ulimit -Hn) first."""
+    """Return how many connections a server may hold, after raising the process's limit of descriptors to its maximum
+    (ulimit -Hn).
+    """
     raise_descriptor_limit()
     return max(1, descriptor_limit() // 2)

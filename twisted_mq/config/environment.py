@@ -1,4 +1,4 @@
-"""Defaults that depend on the machine, as Apache takes them from system properties and the environment."""
+"""Computes defaults that depend on the machine, as Apache takes them from system properties and the environment."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable
 
 
 def in_home(*parts: str) -> Callable[[], str]:
-    """A default below the user's home directory (Apache: user.home)."""
+    """Return a default below the user's home directory (Apache: user.home)."""
     return lambda: os.path.join(os.path.expanduser("~"), *parts)
 
 
 def local_host_name() -> str:
-    """This machine's name; DEFAULT_BROKER where it has none (Apache: BrokerConfig.localHostName)."""
+    """Return this machine's name; DEFAULT_BROKER if it has none (Apache: BrokerConfig.localHostName)."""
     return socket.gethostname() or "DEFAULT_BROKER"
 
 
 def name_servers_of_environment() -> str | None:
-    """The value of NAMESRV_ADDR, addresses parted by semicolons; None where it is not set."""
+    """Return the value of NAMESRV_ADDR, addresses separated by semicolons; None if it is not set."""
     return os.environ.get("NAMESRV_ADDR") or None
 
 
 def home_of_environment() -> str | None:
-    """The value of ROCKETMQ_HOME, the folder with conf; None where it is not set."""
+    """Return the value of ROCKETMQ_HOME, the folder with conf; None if it is not set."""
     return os.environ.get("ROCKETMQ_HOME") or None

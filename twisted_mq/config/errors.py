@@ -1,12 +1,12 @@
-"""What can be wrong with a configuration, said so that it can be mended."""
+"""Defines the errors of a configuration, with texts that help to correct it."""
 
 from __future__ import annotations
 
 
 class ConfigError(Exception):
-    """A configuration that a daemon refuses to start with; the text is one line.
+    """Raised for a configuration with which a daemon refuses to start; the text is one line.
 
-    `path` is None for values that came from the command line or a request; `key` and `value` for a file that cannot
+    `path` is None for values from the command line or a request; `key` and `value` are None for a file that cannot
     be read at all.
     """
 
@@ -34,4 +34,4 @@ class ConfigError(Exception):
 
 
 class KeyNotAllowed(ConfigError):
-    """A remote update names a key that is not on the allow-list."""
+    """Raised when a remote update names a key that is not on the allow-list."""

@@ -1,4 +1,4 @@
-"""The effect of each line of a configuration file, and the finding that reports it."""
+"""Defines the effect of each line of a configuration file, and the finding that reports it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Effect(enum.StrEnum):
 
     @property
     def is_as_written(self) -> bool:
-        """Whether the file says what happens."""
+        """True if the file says what happens."""
         return self in (Effect.USED, Effect.OVERRIDDEN, Effect.OLD_NAME)
 
 

@@ -1,4 +1,4 @@
-"""SIGHUP: the terminal is gone, or the log file was moved away."""
+"""Handles SIGHUP: the terminal is gone, or the log file was moved away."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from twisted.internet.interfaces import IReactorCore, IReactorFromThreads
 
 
 def on_hang_up(reactor: object, reopen: Callable[[], object] | None = None) -> None:
-    """Have the signal call `reopen` in the reactor's thread; without one it stops the reactor, unless nohup shut it out.
+    """Make the signal call `reopen` in the reactor's thread; without `reopen` it stops the reactor, unless nohup blocks it.
 
-    The main thread alone may call this. Where there is no such signal, nothing happens.
+    Call it in the main thread only. On systems without this signal it does nothing.
     """
     number = getattr(signal, "SIGHUP", None)
     if number is None or (reopen is None and signal.getsignal(number) is signal.SIG_IGN):

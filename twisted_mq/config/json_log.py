@@ -1,8 +1,8 @@
-"""Lines of the log as JSON, one object a line, for programs that collect logs (logFormat=json).
+"""Writes lines of the log as JSON, one object per line, for programs that collect logs (logFormat=json).
 
     {"time":"2026-11-22T14:02:11.512Z","level":"info","logger":"twisted_mq.broker.service","text":"broker b stopped","name":"b"}
 
-Beside the text there are the fields that the text is made of, and nothing else of what the caller knew.
+A line has the text and the fields that the text is made of, and no other values of the event.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 @implementer(ILogObserver)
 class JsonLog:
-    """Writes to a file of text."""
+    """Writes log lines to a text file."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -34,7 +34,7 @@ class JsonLog:
 
 
 def json_line(event: LogEvent) -> str:
-    """One event. A field that is called as one of the line's own has `field_` before its name."""
+    """Return the line of an event. A field with the name of one of the line's own members gets the prefix `field_`."""
     time = datetime.datetime.fromtimestamp(event.get("log_time", 0.0), datetime.UTC)
     level = event.get("log_level")
     line: dict[str, Any] = {
@@ -54,7 +54,7 @@ def json_line(event: LogEvent) -> str:
 
 
 def _fields_of(log_format: object) -> list[str]:
-    """The names of the fields in a line's format."""
+    """Return the names of the fields in a line's format."""
     if not isinstance(log_format, str):
         return []
     try:

@@ -1,6 +1,6 @@
-"""Every property that a configuration class of Apache RocketMQ 5.3.3 takes: type, default, classes.
+"""Knows every property that a configuration class of Apache RocketMQ 5.3.3 takes: type, default, classes.
 
-The facts lie in known_keys.json, which is read only when a file names a key that the daemon itself does not use.
+The facts are in known_keys.json, which is read only when a file names a key that the daemon itself does not use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from twisted_mq.config.values import PARSERS, Value
 
 
 class KnownKey(msgspec.Struct, frozen=True):
-    """One property as some of Apache's classes have it; `default` is null where it depends on the machine."""
+    """A property as some of Apache's classes have it; `default` is null if it depends on the machine."""
 
     type: str
     default: Value
@@ -36,17 +36,17 @@ def _file() -> _File:
 
 
 def known_keys() -> dict[str, list[KnownKey]]:
-    """Key -> its forms; more than one where classes differ in type or default."""
+    """Return key -> its forms; several if classes differ in type or default."""
     return _file().keys
 
 
 def startup_defaults(daemon: str) -> dict[str, Value]:
-    """What Apache's start-up code ("broker", "namesrv") sets before it reads the file."""
+    """Return the values that Apache's start-up code ("broker", "namesrv") sets before it reads the file."""
     return _file().startup[daemon]
 
 
 def fault_of_value(key: str, value: str) -> str | None:
-    """Why no RocketMQ class takes this value for a known key; None where one does."""
+    """Return why no RocketMQ class accepts this value for a known key; None if one does."""
     faults = []
     for form in known_keys()[key]:
         try:
@@ -63,7 +63,7 @@ OLD_NAMES = {
     "mapedFileSizeConsumeQueue": "mappedFileSizeConsumeQueue",
     "haSlaveFallbehindMax": "haMaxGapNotInSync",
 }
-"""Names of 4.x (MessageStoreConfig of 4.2.0 and 4.9.4) -> of 5.3.3."""
+"""Names of 4.x (MessageStoreConfig of 4.2.0 and 4.9.4) -> names of 5.3.3."""
 
 NEVER_KEYS = {
     "storePathConsumeQueue": "the consume queues are in storePathRootDir/consumequeue",
@@ -73,7 +73,7 @@ NEVER_KEYS = {
     "namesrv.addr": "write namesrvAddr",
     "rocketmq.namesrv.addr": "write namesrvAddr",
 }
-"""Keys that many published files have and no RocketMQ reads -> what is true, or what to write."""
+"""Keys in many published files that no RocketMQ reads -> what is true, or what to write."""
 
 
 def unknown_reason(key: str, own: list[str]) -> str:
@@ -86,7 +86,7 @@ def unknown_reason(key: str, own: list[str]) -> str:
 
 
 def similar_key(key: str, own: list[str]) -> str | None:
-    """The known key that was probably meant; those the daemon uses come first."""
+    """Return the known key that was probably meant; those that the daemon uses come first."""
     import difflib
 
     for candidates in (own, list(known_keys())):

@@ -1,4 +1,4 @@
-"""The range that a number of the configuration may have, and the value that counts where a file names one outside it."""
+"""Defines the range of a number in the configuration, and the value that is used instead of one outside it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from twisted_mq.config.values import Value
 class Limits:
     """A number from `low` to `high`, both included; None: no such end.
 
-    `choices` are the only values that count, in ascending order. Rounding up to a multiple of `step` is no fault.
-    Outside limits that are `refused` nothing sensible is near: a port of 70000 is no other port.
+    `choices` are the only accepted values, in ascending order. Rounding up to a multiple of `step` is not a fault.
+    Values outside limits that are `refused` have no sensible replacement: there is no port near 70000.
     """
 
     low: float | None = None
@@ -24,7 +24,7 @@ class Limits:
     refused: bool = False
 
     def fault(self, value: Value) -> str | None:
-        """The reason why a value is outside; None where it is inside, or no number."""
+        """Return why a value is outside; None if it is inside, or not a number."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         if self.low is not None and value < self.low:
@@ -36,7 +36,7 @@ class Limits:
         return None
 
     def kept(self, value: Value) -> Value:
-        """The value that counts: the nearest end, the next lower choice, the next multiple of `step`."""
+        """Return the value that is used: the nearest end, the next lower choice, the next multiple of `step`."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
         inside: int | float = value

@@ -1,4 +1,4 @@
-"""Settings of figures and of the log (Apache: BrokerConfig). Here name servers have them too."""
+"""Defines settings of metrics and of the log (Apache: BrokerConfig). Name servers here have them too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twisted_mq.config.tls_options import TlsOptions
 
 
 class MetricsExporterType(enum.StrEnum):
-    """Where figures go (Apache: MetricsExporterType, which has LOG too)."""
+    """The ways to publish metrics (Apache: MetricsExporterType, which has LOG too)."""
 
     DISABLE = "DISABLE"
     PROM = "PROM"
@@ -20,7 +20,7 @@ class MetricsExporterType(enum.StrEnum):
 
 
 class LogFormat(enum.StrEnum):
-    """How lines of the log are written."""
+    """The formats of log lines."""
 
     TEXT = "text"
     JSON = "json"
@@ -28,7 +28,7 @@ class LogFormat(enum.StrEnum):
 
 @attrs.define(kw_only=True)
 class MetricsOptions(TlsOptions):
-    """Whether and where a server shows its figures, and how it writes its log."""
+    """Settings of a server's metrics and of its log."""
 
     # the log
 
@@ -36,7 +36,7 @@ class MetricsOptions(TlsOptions):
         "logFormat", LogFormat.TEXT, "json: one object a line; ours", type=LogFormat
     )
 
-    # figures
+    # metrics
 
     metrics_exporter_type: MetricsExporterType = option(  # noqa: RUF009 an attrs field, not a shared default
         "metricsExporterType",
@@ -68,15 +68,15 @@ class MetricsOptions(TlsOptions):
 
     @property
     def shows_metrics(self) -> bool:
-        """Whether there is a page."""
+        """True if there is a page of metrics."""
         return self.metrics_exporter_type is MetricsExporterType.PROM
 
     @property
     def pushes_metrics(self) -> bool:
-        """Whether they are sent to a collector."""
+        """True if metrics are sent to a collector."""
         return self.metrics_exporter_type is MetricsExporterType.OTLP_GRPC
 
     @property
     def collects_figures(self) -> bool:
-        """Whether anybody is shown figures, so that sizes and times are noted."""
+        """True if metrics are published at all, so that sizes and times are recorded."""
         return self.metrics_exporter_type is not MetricsExporterType.DISABLE

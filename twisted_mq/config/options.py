@@ -1,9 +1,9 @@
-"""Options classes: attrs fields that carry their Java key, type, doc and limits; files, command lines and remote
+"""Defines options classes: attrs fields with their Java key, type, doc and limits. Files, command lines and remote
 updates are read through them.
 
-Rules for a file: a key of the class sets its field, under its name of 4.x too; a value outside its limits is clamped; a key that
-has no effect here, or that no RocketMQ knows, is passed over. Each of these but the old name is one warning. A value of the wrong
-type is a ConfigError with its line. A strict start refuses all of these.
+Rules for a file: a key of the class sets its field, under its name of 4.x too; a value outside its limits is clamped; a
+key that has no effect here, or that no RocketMQ knows, is skipped. Each of these, except the old name, is one warning. A
+value of the wrong type is a ConfigError with its line. A strict start refuses all of these.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ def option(
     secret: bool = False,
     has_effect: bool = True,
 ) -> T:
-    """A field of an options class.
+    """Return a field of an options class.
 
-    `default` is a value or, where it depends on the machine, an attrs.Factory; `type` is Java's ("long", or "string"
-    where the default is None) or an enumeration, where the default does not say it. `parse` reads a text that
-    has a form of its own. `limits` say more than `low` and `high` can.
-    `remote` puts the key on the allow-list of what peers may change while the daemon runs. A `secret` is never shown. Without
-    `has_effect` nothing depends on the value yet: it is checked, and named in the log as unused.
+    `default` is a value or, if it depends on the machine, an attrs.Factory. `type` is Java's ("long", or "string" if the
+    default is None) or an enumeration, if the default does not determine it. `parse` parses a text that has a form of its
+    own. `limits` can say more than `low` and `high`. `remote` puts the key on the allow-list of what peers may change
+    while the daemon runs. A `secret` is never shown. Without `has_effect`, nothing depends on the value yet: it is
+    checked, and named in the log as unused.
     """
     limits = limits or Limits(low, high)
     kind = type or _TYPES[default.__class__]
@@ -74,12 +74,12 @@ def option(
 
 
 def _text_or_none(text: str) -> str | None:
-    """An empty value of a key without default means that it is not set."""
+    """Return None for an empty value of a key without default: it is not set."""
     return text.strip() or None
 
 
 def option_fields(cls: type) -> dict[str, attrs.Attribute[object]]:
-    """Java key -> field, in the order of the class."""
+    """Return Java key -> field, in the order of the class."""
     return {field.metadata["key"]: field for field in attrs.fields(cls) if "key" in field.metadata}
 
 
@@ -94,9 +94,9 @@ def load_options(
 ) -> OptionsT:
     """Return the options of a file with the command line's values (Java key -> text) on top.
 
-    `path` is None for the defaults alone; `read` reads another kind of file than properties.
-    Logs a warning for each finding. Raises ConfigError, also for what promises safety and is not served, unless that is to be
-    ignored: then it is logged. A `strict` start raises it for the first finding and names the number of the others.
+    `path` is None for the defaults alone; `read` reads another kind of file than properties. Logs a warning for each
+    finding. Raises ConfigError, also for settings that promise safety and are not served, unless `ignore_unsupported` is
+    True: then they are logged. A `strict` start raises it for the first finding and counts the others.
     """
     entries = [*(read(path) if path else []), *(Entry(*pair) for pair in (overrides or {}).items())]
     options, findings = read_options(cls, entries, path)
@@ -123,7 +123,7 @@ def _place(entry: Entry, path: str | None) -> str:
 
 
 def _strict_refusal(cls: type, path: str | None, findings: list[Finding]) -> ConfigError:
-    """The error of the first finding; it says how many more there are."""
+    """Return the error of the first finding; it says how many more there are."""
     first = findings[0]
     more = f"; {len(findings) - 1} more such keys" if len(findings) > 1 else ""
     return ConfigError(
@@ -138,10 +138,10 @@ def _strict_refusal(cls: type, path: str | None, findings: list[Finding]) -> Con
 def read_options(
     cls: type[OptionsT], entries: Iterable[Entry], path: str | None = None
 ) -> tuple[OptionsT, list[Finding]]:
-    """The options that these entries make, and one finding for each key that does not simply set its field. Raises ConfigError.
+    """Return the options of these entries, and one finding for each key that does not simply set its field. Raises ConfigError.
 
-    Later entries override earlier ones, and the present name of a key its name of 4.x. Entries with a line are in the file at
-    `path`.
+    Later entries override earlier ones, and a key's present name overrides its name of 4.x. Entries with a line are in
+    the file at `path`.
     """
     fields = option_fields(cls)
     values: dict[str, Value] = {}
@@ -187,7 +187,7 @@ def _without_field(entry: Entry, path: str | None, own: list[str]) -> Finding:
 
 
 def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Value]:
-    """Attribute name -> new value for a remote update; nothing is changed here.
+    """Return attribute name -> new value for a remote update, without changing anything.
 
     Raises KeyNotAllowed for the first key that is not on the allow-list, ConfigError for a wrong value.
     """
@@ -207,7 +207,7 @@ def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Value]:
 
 
 def shown_options(options: object) -> dict[str, Value]:
-    """Java key -> value of what peers are shown: not secrets, nor what has no effect, nor what is None."""
+    """Return Java key -> value of the settings that peers may see: no secrets, none without effect, none that are None."""
     shown = {
         key: getattr(options, field.name)
         for key, field in option_fields(type(options)).items()
@@ -217,7 +217,7 @@ def shown_options(options: object) -> dict[str, Value]:
 
 
 def options_text(options: object) -> str:
-    """What peers are shown as lines of key=value, sorted (Apache: Configuration)."""
+    """Return the settings that peers may see as lines of key=value, sorted (Apache: Configuration)."""
     return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(shown_options(options).items()))
 
 
@@ -230,7 +230,7 @@ def _shown(field: attrs.Attribute[object] | None, text: str) -> str:
 
 
 def _parse(field: attrs.Attribute[object], text: str, path: str | None, line: int | None) -> Value:
-    """The value, also one that limits will clamp. Raises ConfigError for another type, and outside limits that are refused."""
+    """Return the value, before limits clamp it. Raises ConfigError for another type, and outside limits that are refused."""
     limits: Limits = field.metadata["limits"]
     parse: Callable[[str], Value] = field.metadata["parse"]
     try:

@@ -1,7 +1,7 @@
-"""Java properties files with the line each entry stands on.
+"""Reads Java properties files, with the line at which each entry begins.
 
-Read as Apache's start-up code reads them: ISO-8859-1 with backslash-u escapes, later entries override earlier ones.
-XML comments are passed over: some of the files that Apache ships carry their licence in one.
+They are read as Apache's start-up code does: ISO-8859-1 with backslash-u escapes; later entries override earlier ones.
+XML comments are skipped, because some of Apache's files carry their licence in one.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from javaproperties import PropertiesElement
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
-"""A configuration file is a few kilobytes; anything past this is some other file."""
+"""The largest file: a configuration file is a few kilobytes; a larger one is some other file."""
 
 MOST_REQUEST_BYTES = 64 * 1024
 MOST_REQUEST_LINES = 1000
-"""The limits of settings in one request: reading a line takes about 10 us. A server has fewer than 500 settings."""
+"""The most settings in one request: parsing a line takes about 10 us. A server has fewer than 500 settings."""
 
 
 @attrs.frozen
 class Entry:
-    """One setting: key, value as text, and the number of the line it begins on; none for the command line's."""
+    """A setting: key, value as text, and the number of its first line; None on the command line."""
 
     key: str
     value: str
@@ -37,12 +37,12 @@ class Entry:
 
 
 def read_properties(path: str) -> list[Entry]:
-    """The entries of a file in order. Raises ConfigError where it cannot be read."""
+    """Return the entries of a file in order. Raises ConfigError if it cannot be read."""
     return parse_properties(_read(path), path)
 
 
 def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
-    """The entries of a file's bytes. Raises ConfigError with the line, MissingExtra."""
+    """Return the entries in a file's bytes. Raises ConfigError with the line, MissingExtra."""
     require("a properties file", "broker", "javaproperties")
     import javaproperties
 
@@ -54,7 +54,7 @@ def parse_properties(data: bytes, path: str | None = None) -> list[Entry]:
 
 
 def parse_request(data: bytes) -> list[Entry]:
-    """The entries of a request's body. Raises ConfigError, also if it is longer than a server reads in one turn."""
+    """Return the entries of a request's body. Raises ConfigError, also if it is longer than a server parses in one turn."""
     lines = data.count(b"\n") + data.count(b"\r")
     if len(data) > MOST_REQUEST_BYTES or lines > MOST_REQUEST_LINES:
         raise ConfigError(
@@ -72,10 +72,10 @@ def property_table(data: bytes) -> dict[str, str]:
 
 
 def update_properties(path: str, changes: Mapping[str, str]) -> None:
-    """Set these keys in a file and keep every other line of it; a file that is not there is made.
+    """Set these keys in a file and keep its other lines; create a missing file.
 
-    The new content replaces the old one in one step; mode and owner stay. Raises OSError, or ConfigError where the old
-    one cannot be read.
+    The new content replaces the old one in one step; mode and owner stay. Raises OSError, or ConfigError if the old
+    file cannot be read.
     """
     content = _changed(_read(path) if os.path.exists(path) else b"", path, dict(changes))
     replace_file(path, content.encode("latin-1"))
@@ -111,7 +111,7 @@ def _read(path: str) -> bytes:
 
 
 def _with_lines(data: bytes, path: str | None) -> Iterator[tuple[int, PropertiesElement]]:
-    """Every element (entry, comment, blank) with its first line; an XML comment becomes comments."""
+    """Yield every element (entry, comment, blank) with its first line; an XML comment becomes comments."""
     import javaproperties
 
     line, in_xml_comment = 1, False

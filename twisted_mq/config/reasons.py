@@ -1,4 +1,4 @@
-"""Why keys of Apache's broker have no effect here: one reason for each, as files, tables and warnings name it."""
+"""Says why keys of Apache's broker have no effect here: one reason for each, for files, tables and warnings."""
 
 from __future__ import annotations
 
@@ -207,6 +207,6 @@ REASONS: Mapping[str, str] = {key: reason for reason, keys in _BY_REASON.items()
 
 
 def reason_of(key: str) -> str:
-    """The reason, or the class of Apache's that has the key; of a key that neither knows, that none has it."""
+    """Return the reason, or else the class of Apache's that has the key, or else that no class has it."""
     forms = known_keys().get(key)
     return REASONS.get(key) or (f"of Apache's {forms[0].classes[0]}" if forms else "of no class of Apache's")

@@ -1,4 +1,4 @@
-"""How a daemon says why it does not start: one line for a person, exit status 1."""
+"""Starts daemons. A daemon that does not start says why: one line for a person, exit status 1."""
 
 from __future__ import annotations
 
@@ -24,25 +24,30 @@ log = Logger()
 
 ALL_ADDRESSES = ("0.0.0.0", "::", "")
 FLUSH_SECONDS = 10.0
-"""How often lines that were left out of the log are told of, where nothing else is written."""
+"""The interval at which left out log lines are reported if nothing else is written."""
 SWITCH_SECONDS = 0.0005
-"""After which a thread hands the interpreter over (Python's own: 5 ms). The reactor lets go of it at each call of the system, and
-waits so long to get it back while a thread reads or writes a large body: a few hundred calls a second were left."""
+"""The time after which a thread hands the interpreter over (Python's own: 5 ms). The reactor releases it at each system
+call, and waits this long to get it back while a thread parses or writes a large body: otherwise only a few hundred calls
+a second are possible.
+"""
 COLLECT_AFTER = (10_000, 5, 50)
-"""So many new objects bring a look for cycles among them (Python's own: 700), so many looks one among those of five, so many of
-these one among all that came since the start. With Python's own a broker under load looked at all its 200,000 objects every two
-seconds, for 0.1 s."""
+"""The number of new objects that starts a search for cycles among them (Python's own: 700); the number of such searches
+before one of the next generation; and the same for the oldest generation. With Python's own values, a broker under load
+searched all its 200,000 objects every two seconds, for 0.1 s.
+"""
 
 
 class DoesNotStart(Exception):
-    """A daemon that cannot start, and why. In the background twistd hands its text to the waiting parent process."""
+    """Raised when a daemon cannot start, with the reason. In the background, twistd passes its text to the waiting parent
+    process.
+    """
 
 
 class Daemon(service.MultiService):
-    """The root of a daemon's services. An expected error of their start stops what had started and ends the process.
+    """The root of a daemon's services. An expected error at their start stops those that had started and ends the process.
 
-    `expected` are the error classes whose text is meant for a person; all others keep their traceback.
-    Without a `bind_address` nobody is warned that strangers may reach it.
+    `expected` are the error classes whose text is for a person; all others keep their traceback.
+    Without a `bind_address` there is no warning that strangers may reach it.
     """
 
     log = Logger()
@@ -59,10 +64,10 @@ class Daemon(service.MultiService):
         json_log: bool = False,
         to_stdout: bool = False,
     ) -> None:
-        """`umask` holds from the start on, where it is one: what the process writes is nobody else's.
+        """Create a daemon. `umask`, if given, applies from the start on, so that other users cannot read its files.
 
-        twistd's log goes to the file `log_path`, where it goes to a file. SIGHUP opens that anew, or stops the reactor.
-        With `json_log` its lines are JSON, those to standard output too, where it goes there (`to_stdout`).
+        twistd's log goes to the file `log_path`, if it goes to a file. SIGHUP reopens that, or stops the reactor.
+        With `json_log` its lines are JSON, and with `to_stdout` those on standard output, too.
         """
         super().__init__()
         self._umask = umask
@@ -99,7 +104,7 @@ class Daemon(service.MultiService):
         self._explained(super().privilegedStartService)
 
     def startService(self) -> None:
-        if self._reactor is not None:  # before a part says that it is ready
+        if self._reactor is not None:  # before a part reports that it is ready
             self._log_flush = PeriodicJob("count of lines left out", self._reactor, FLUSH_SECONDS, tell_left_out)
             on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -107,7 +112,7 @@ class Daemon(service.MultiService):
         if self._bind_address is not None:
             warn_if_open(self._bind_address)
         gc.collect()
-        gc.freeze()  # modules, tables, what the store has: nothing of it becomes garbage
+        gc.freeze()  # modules, tables, the store's content: none of it becomes garbage
         gc.set_threshold(*COLLECT_AFTER)
 
     def stopService(self) -> Deferred[object] | None:
@@ -128,7 +133,7 @@ class Daemon(service.MultiService):
 
 
 def warn_if_open(bind_address: str, setting: str = "bindAddress") -> None:
-    """One line where strangers may reach a port: nobody is asked who he is."""
+    """Log one line if strangers can reach a port that does not authenticate."""
     if bind_address in ALL_ADDRESSES:
         log.warn(
             "open to everybody: listens on all addresses ({address}) and has no accounts, so whoever reaches a port may "
@@ -139,8 +144,9 @@ def warn_if_open(bind_address: str, setting: str = "bindAddress") -> None:
 
 
 def print_reason(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """An excepthook that leaves the traceback out of DoesNotStart. twistd knows no other way to end with status 1,
-    tell its parent process and remove its pid file: SystemExit would leave the parent waiting."""
+    """Print the traceback of any exception except DoesNotStart: an excepthook. twistd has no other way to end with status 1,
+    inform its parent process and remove its pid file: SystemExit would leave the parent waiting.
+    """
     if isinstance(error, DoesNotStart):
         print(error, file=sys.__stderr__)
     else:

@@ -1,4 +1,4 @@
-"""A configuration file to begin with: each key with what it means and its default."""
+"""Writes a configuration file to start with: each key with its meaning and its default."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FIRST_KEYS = (
     "authorizationEnabled", "tls.server.mode", "tls.server.certPath", "tls.server.keyPath", "metricsExporterType",
     "kvConfigPath", "configStorePath", "authConfigPath",
 )  # fmt: skip
-"""What most files set; a daemon's own of these."""
+"""Keys that most files set; a daemon uses those that it has."""
 SET: Mapping[str, str] = {"bindAddress": "127.0.0.1"}
-"""What a new file sets: nobody else reaches a server before its owner lets him."""
+"""Values that a new file sets: only this machine can reach a server until its owner changes that."""
 
 
 def template(cls: type, keys: Collection[str] | None = FIRST_KEYS) -> str:
-    """A properties file; what is not set stands behind a #. `keys` None: all that have an effect."""
+    """Return a properties file; unset keys are commented out. `keys` None: all keys that have an effect."""
     return "\n".join(_lines(cls, keys))
 
 
@@ -41,7 +41,7 @@ def _lines(cls: type, keys: Collection[str] | None) -> Iterator[str]:
 
 
 def _default(field: attrs.Attribute[Any]) -> str:
-    """As the file would have it; empty where it is unset, or depends on the machine."""
+    """Return the default as the file would have it; empty if it is unset, or depends on the machine."""
     if field.default is None or isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
         return ""
     return value_text(field.default)

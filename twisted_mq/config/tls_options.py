@@ -1,4 +1,4 @@
-"""Settings of TLS (Apache: TlsSystemConfig), which Apache reads from system properties and from tls.config.file."""
+"""Defines settings of TLS (Apache: TlsSystemConfig), which Apache reads from system properties and from tls.config.file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.config.properties import read_properties
 
 
 class TlsMode(enum.StrEnum):
-    """Apache: TlsMode."""
+    """When connections are encrypted (Apache: TlsMode)."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
@@ -21,7 +21,7 @@ class TlsMode(enum.StrEnum):
 
 
 class ClientAuth(enum.StrEnum):
-    """Whether clients show a certificate (netty: ClientAuth)."""
+    """The demand for clients' certificates (netty: ClientAuth)."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -30,7 +30,7 @@ class ClientAuth(enum.StrEnum):
 
 @attrs.define(kw_only=True)
 class TlsOptions(AccessOptions):
-    """How connections are encrypted."""
+    """Settings of encryption."""
 
     # encryption
 
@@ -96,7 +96,7 @@ class TlsOptions(AccessOptions):
 
 
 def with_tls_file(options: TlsOptions) -> TlsOptions:
-    """The settings of encryption with those of tls.config.file. Raises ConfigError."""
+    """Return the settings of encryption with those of tls.config.file. Raises ConfigError."""
     fields = option_fields(TlsOptions)
     given = {field.name: getattr(options, field.name) for field in fields.values()}
     path = options.tls_config_file

@@ -1,6 +1,6 @@
-"""Keys of Apache's that promise safety and are not served here: where one is on, a daemon does not start.
+"""Lists Apache's keys that promise safety and are not served here: a daemon does not start if one is on.
 
-Whoever relies on them would otherwise find out when it is too late. `--ignore-unsupported` starts all the same.
+Users who rely on them would otherwise find out when it is too late. `--ignore-unsupported` starts all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IGNORE = "--ignore-unsupported"
 class Promise:
     """A promise that would not be kept, what to do instead, and the values that ask for nothing (in lower case).
 
-    With `mark` only values that contain it ask for the promise; the key itself may be served.
+    With `mark`, only values that contain it ask for the promise; the key itself may be served.
     """
 
     broken: str
@@ -28,7 +28,7 @@ class Promise:
     mark: str = ""
 
     def is_asked_for(self, value: str, *, served: bool) -> bool:
-        """Whether a value asks for what is not kept."""
+        """Return True if a value asks for something that is not kept."""
         if self.mark:
             return self.mark in value
         return not served and value.strip().lower() not in self.off
@@ -75,13 +75,13 @@ TLS_SETTINGS = frozenset({"tls.ciphers", "tls.protocols"})
 
 
 def broken_promises(entries: Iterable[Entry], served: Collection[str]) -> list[Entry]:
-    """Those that are on and not served; the last entry of a key counts."""
+    """Return the entries that are on and not served; the last entry of a key counts."""
     given = {entry.key: entry for entry in entries if entry.key in PROMISES}
     return [entry for key, entry in given.items() if PROMISES[key].is_asked_for(entry.value, served=key in served)]
 
 
 def refusal(path: str | None, broken: list[Entry]) -> ConfigError:
-    """The error of the first, which names the others."""
+    """Return the error of the first entry, which names the others."""
     first, promise = broken[0], PROMISES[broken[0].key]
     others = ", ".join(f"{entry.key}={entry.value}" for entry in broken[1:])
     also = f"; nor are {others}" if others else ""

@@ -1,4 +1,4 @@
-"""Property values as text, to Python and back; the types are Java's."""
+"""Converts property values from text and back; the types are Java's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Value: TypeAlias = bool | int | float | str | None
-"""What a property can be; enumerations are texts."""
+"""The types of a property; enumerations are texts."""
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -52,7 +52,7 @@ PARSERS: dict[str, Callable[[str], Value]] = {
 
 
 def hours(text: str) -> str:
-    """A text as "04;16", hours of the day. Raises ValueError for others."""
+    """Check a text as "04;16", hours of the day. Raises ValueError for others."""
     parts = [one.strip() for one in text.split(";") if one.strip()]
     if not parts or not all(one.isascii() and one.isdigit() and int(one) < 24 for one in parts):
         raise ValueError("hours from 0 to 23, separated by semicolons, are needed")
@@ -60,7 +60,7 @@ def hours(text: str) -> str:
 
 
 def enum_parser(kind: type[enum.StrEnum]) -> Callable[[str], enum.StrEnum]:
-    """A parser for the names of an enumeration."""
+    """Return a parser for the names of an enumeration."""
 
     def parse(text: str) -> enum.StrEnum:
         try:
@@ -72,7 +72,7 @@ def enum_parser(kind: type[enum.StrEnum]) -> Callable[[str], enum.StrEnum]:
 
 
 def value_text(value: object) -> str:
-    """A value as a properties file has it: true, 10911, SYNC_FLUSH."""
+    """Return a value as a properties file has it: true, 10911, SYNC_FLUSH."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
