@@ -1,1 +1,1 @@
-"""What brokers and clients agree on through ZooKeeper, and a twin of it in memory: nodes, sessions and watches."""
+"""Coordinates brokers and clients through ZooKeeper, or a replacement in memory: nodes, sessions and watches."""

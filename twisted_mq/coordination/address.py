@@ -1,4 +1,4 @@
-"""Where a coordinator is: `HOST:PORT,HOST:PORT/chroot` as ZooKeeper's clients take it, or `memory`."""
+"""Parses a coordinator's address: `HOST:PORT,HOST:PORT/chroot` as ZooKeeper's clients take it, or `memory`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ import attrs
 from twisted_mq.coordination.operations import check_path
 
 MEMORY = "memory"
-"""The tree of this process."""
+"""The address of the tree in this process."""
 
 DEFAULT_PORT = 2181
 SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+(%\w+)?\]|[^\s\[\]:/@]+)(:(?P<port>\d{1,5}))?")
 
 
 class BadAddress(ValueError):
-    """An address that makes no sense; the text names the part."""
+    """Raised for a malformed address; the text names the part."""
 
 
 @attrs.frozen
 class CoordinatorAddress:
-    """`servers` are HOST:PORT, IPv6 in brackets; none for `memory`. `chroot` is empty or begins with `/`."""
+    """An address. `servers` are HOST:PORT, IPv6 in brackets; empty for `memory`. `chroot` is empty or begins with `/`."""
 
     servers: tuple[str, ...]
     chroot: str = ""
 
     @property
     def in_memory(self) -> bool:
-        """Whether it is the tree of this process."""
+        """True for the tree in this process."""
         return not self.servers
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class CoordinatorAddress:
 
 
 def parse_address(text: str) -> CoordinatorAddress:
-    """The address; a server without a port has ZooKeeper's. Raises BadAddress."""
+    """Return the address; a server without a port gets ZooKeeper's. Raises BadAddress."""
     hosts, slash, chroot = text.strip().partition("/")
     try:
         path = check_path(slash + chroot.rstrip("/")) if chroot.strip("/") else ""

@@ -1,4 +1,4 @@
-"""The coordinator that an address names."""
+"""Makes the coordinator for an address."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ensembles: WeakKeyDictionary[interfaces.IReactorTime, MemoryEnsemble] = WeakKey
 
 
 def ensemble_of(reactor: interfaces.IReactorTime) -> MemoryEnsemble:
-    """The tree of this process that the address `memory` names, made at its first use: one for each reactor."""
+    """Return the tree of the address `memory`, created at its first use: one for each reactor of this process."""
     if reactor not in _ensembles:
         _ensembles[reactor] = MemoryEnsemble(reactor, monotonic=boot_seconds)
     return _ensembles[reactor]
 
 
 def coordinator_for(settings: CoordinatorSettings, reactor: interfaces.IReactorTime) -> ICoordinator:
-    """A client, not started. Raises MissingExtra where it would need kazoo, which is loaded here and nowhere before."""
+    """Return a client, not started. Raises MissingExtra if it needs kazoo, which is loaded only here."""
     address = settings.address
     if address.in_memory:
         return ensemble_of(reactor).coordinator(session_seconds=settings.session_seconds, chroot=address.chroot)

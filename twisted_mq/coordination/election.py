@@ -1,4 +1,4 @@
-"""One of several candidates leads: the one whose node below a path has the smallest number, which is its term.
+"""Elects a leader among several candidates: the one whose node below a path has the smallest number, which is its term.
 
 A candidate's node is `n-SESSION-NAME-NUMBER`, ephemeral and sequential: terms below one path only rise.
 """
@@ -27,37 +27,37 @@ DIGITS = 10
 
 
 def term_of(name: str) -> int | None:
-    """The number at the end of a candidate's name; None where none of ours made it."""
+    """Return the number at the end of a candidate's name; None for another kind of name."""
     digits = name[-DIGITS:]
     is_ours = name.startswith("n-") and len(digits) == DIGITS and digits.isascii() and digits.isdigit()
     return int(digits) if is_ours else None
 
 
 def leader_of(names: Iterable[str]) -> str | None:
-    """Among a path's children the one that leads; None without candidates."""
+    """Return the leader's name among a path's children; None without candidates."""
     candidates = [(term, name) for name in names if (term := term_of(name)) is not None]
     return min(candidates)[1] if candidates else None
 
 
 def leading_term(names: Iterable[str]) -> int | None:
-    """The term of the one that leads."""
+    """Return the leader's term."""
     leader = leader_of(names)
     return None if leader is None else term_of(leader)
 
 
 def candidate_of(name: str) -> str:
-    """What a candidate is called whose node has this name."""
+    """Return the name of the candidate that has this node."""
     return name.split("-", 2)[2][: -DIGITS - 1]
 
 
 class Candidate:
-    """Stands for election from `start` on, in each session anew, behind those who stand already.
+    """A candidate from `start` on. In each session it joins again, after those that are there.
 
     `leads` is called with the term when it becomes the leader, `lost` when it no longer is: each once, in turn. Between
-    them whoever acts as the leader asks `is_leader` before each step: the session may have ended without a word yet.
-    `behind` is called with the node's name of the one that leads instead, each time another does, `refused` with what keeps
-    it from standing, where that needs somebody's help. `name` tells candidates
-    of one session below one path apart; `data` is for those who look.
+    them, the code that acts as the leader calls `is_leader` before each step, because the session may have ended without
+    a sign. `behind` is called with the node's name of the leader when another one leads, each time that changes.
+    `refused` is called with the reason that keeps it from being a candidate, if a person has to act. `name` tells
+    candidates of one session below one path apart; `data` is for other readers.
     """
 
     log = Logger()
@@ -76,11 +76,11 @@ class Candidate:
     ) -> None:
         self.path = path
         self.term: int | None = None
-        """While it leads."""
+        """Set while it leads."""
         self.leader: str | None = None
-        """The node's name of another that leads, as it was seen last."""
+        """The node's name of another leader, as it was last seen."""
         self.problem: CoordinationError | None = None
-        """Why it does not stand, where that needs somebody's help."""
+        """The reason that it is not a candidate, if a person has to act."""
         self._coordinator = coordinator
         self._leads = leads
         self._lost = lost
@@ -94,18 +94,18 @@ class Candidate:
 
     @property
     def is_leader(self) -> bool:
-        """Whether it surely leads now."""
+        """Return True if it surely leads now."""
         return self.term is not None and self._coordinator.holds()
 
     def start(self) -> None:
-        """Stand. Needs no connection yet."""
+        """Become a candidate. Needs no connection yet."""
         self._ends = [
             self._coordinator.listen(self._session_event),
             self._coordinator.watch(self.path, self._look),
         ]
 
     def stop(self) -> defer.Deferred[None]:
-        """Stand no longer; its node is gone when this fires, or goes with the session. Calls nothing back."""
+        """Stop being a candidate. Its node is gone when this fires, or goes with the session. Calls nothing back."""
         for end in self._ends:
             end()
         self._ends = []
@@ -125,7 +125,7 @@ class Candidate:
             self._lost()
 
     def _look(self) -> None:
-        """One look at a time; what changed meanwhile is looked at after it."""
+        """Look at the candidates, one look at a time; a change meanwhile causes another look."""
         self._again = True
         if not self._looks:
             self._looks = True
@@ -182,7 +182,7 @@ class Candidate:
         return Create(f"{self.path}/{self._prefix()}", self._data, ephemeral=True, sequential=True)
 
     async def _withdraw(self) -> None:
-        """Delete the own nodes: more than one where an answer got lost."""
+        """Delete its own nodes: several if an answer got lost."""
         prefix = self._prefix()
         try:
             for name in await self._coordinator.children(self.path):

@@ -1,4 +1,4 @@
-"""The way between a client in memory and its ensemble, with the faults that tests put on it."""
+"""Connects a client in memory to its ensemble, with the faults that tests inject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Deliver = Callable[[], object]
 
 
 class Pipe:
-    """Deliveries in the order of their sending, none within the call that sends it. `delay` is in seconds."""
+    """Delivers in the order of sending, never within the call that sends. `delay` is in seconds."""
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self.delay = 0.0
@@ -22,12 +22,12 @@ class Pipe:
         self._held = False
 
     def send(self, deliver: Deliver) -> None:
-        """Call it `delay` from now, or when what was sent before has arrived."""
+        """Call it after `delay`, or when everything sent before has arrived."""
         self._waiting.append(deliver)
         self._timers.append(self._clock.callLater(self.delay, self._arrive))
 
     def drop(self) -> None:
-        """What is on its way never arrives."""
+        """Lose everything that is on its way."""
         for timer in self._timers:
             if timer.active():
                 timer.cancel()
@@ -36,11 +36,11 @@ class Pipe:
         self._due = 0
 
     def hold(self) -> None:
-        """Nothing arrives until `release`."""
+        """Deliver nothing until `release`."""
         self._held = True
 
     def release(self) -> None:
-        """What was due arrives now, in order."""
+        """Deliver what is due now, in order."""
         self._held = False
         self._deliver()
 
@@ -57,9 +57,9 @@ class Pipe:
 
 
 class Link:
-    """Requests go up, answers and events come down in one stream; events may then take a time of their own.
+    """The link of a client: requests go up, answers and events come down in one stream; events may have a delay of their own.
 
-    Where it is broken nothing gets through. `broken` is called when the client can notice it.
+    While it is cut, nothing gets through. `broken` is called when the client can notice it.
     """
 
     def __init__(
@@ -75,30 +75,30 @@ class Link:
         self._after_pause: list[Deliver] = []
 
     def up(self, deliver: Deliver) -> None:
-        """To the server."""
+        """Send to the server."""
         self._send(self.requests, deliver)
 
     def down(self, deliver: Deliver) -> None:
-        """To the client."""
+        """Send to the client."""
         self._send(self.answers, deliver)
 
     def event(self, deliver: Deliver) -> None:
-        """To the client, to be told of a change."""
+        """Send an event to the client."""
         self.down(lambda: self.events.send(deliver))
 
     def close(self) -> None:
-        """What is on its way, in both directions, is lost."""
+        """Lose everything that is on its way in both directions."""
         for pipe in (self.requests, self.answers, self.events):
             pipe.drop()
 
     def cut(self, *, silently: bool = False) -> None:
-        """Fault: nothing gets through. The client notices at once, or `silently` only by its unanswered pings."""
+        """Fault: nothing gets through. The client notices at once, or if `silently` only by its unanswered pings."""
         self.is_cut = True
         if not silently:
             self._broken()
 
     def heal(self) -> None:
-        """Ends `cut`. What was sent meanwhile is lost; the client connects at its next try."""
+        """End `cut`. What was sent meanwhile is lost; the client connects at its next try."""
         self.is_cut = False
 
     def drop_answer(self) -> None:
@@ -106,20 +106,20 @@ class Link:
         self.answer_is_dropped = True
 
     def run(self, work: Deliver) -> None:
-        """What a timer of the client does: now, or after the pause."""
+        """Run the work of a client's timer: now, or after the pause."""
         if self._paused:
             self._after_pause.append(work)
         else:
             work()
 
     def pause(self) -> None:
-        """Fault: the client's process stands still. What is sent to it waits, its session may end."""
+        """Fault: the client's process is paused. Messages to it wait, and its session may end."""
         self._paused = True
         for pipe in (self.answers, self.events):
             pipe.hold()
 
     def resume(self) -> None:
-        """Ends `pause`."""
+        """End `pause`."""
         self._paused = False
         due, self._after_pause = self._after_pause, []
         for work in due:

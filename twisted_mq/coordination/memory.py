@@ -1,4 +1,4 @@
-"""The coordinator's twin in memory: one tree and its sessions on a given clock, no threads, nothing left to chance.
+"""Implements the coordinator in memory: one tree and its sessions on a given clock, without threads or chance.
 
 ensemble = MemoryEnsemble(clock)
 coordinator = ensemble.coordinator()
@@ -37,9 +37,9 @@ from twisted_mq.coordination.told import Listener, Told
 from twisted_mq.coordination.tree import ROOT, Change, Tree
 
 PINGS = 6
-"""A session's time has so many pings."""
+"""The number of pings in a session's time."""
 UNANSWERED_PINGS = 2
-"""With so many the connection is taken for lost."""
+"""After this many unanswered pings, the connection counts as lost."""
 
 Result = TypeVar("Result")
 
@@ -47,7 +47,7 @@ Result = TypeVar("Result")
 class MemoryEnsemble:
     """The servers, as one. `clock` is theirs; `coordinator` makes clients, which may have clocks of their own.
 
-    `monotonic` is what sessions last by; the clock's time unless told.
+    `monotonic` measures sessions; by default it is the clock's time.
     """
 
     def __init__(
@@ -74,32 +74,34 @@ class MemoryEnsemble:
         session_seconds: float = DEFAULT_SESSION_SECONDS,
         chroot: str = "",
     ) -> MemoryCoordinator:
-        """A client, not started. Unless told it has the ensemble's clocks; `monotonic` is the time of a clock of its own."""
+        """Return a client, not started. By default it has the ensemble's clocks; `monotonic` is the time of a clock of
+        its own.
+        """
         own = monotonic or (self.monotonic if clock is None else clock.seconds)
         return MemoryCoordinator(self, self.clock if clock is None else clock, own, session_seconds, chroot)
 
     def stop(self) -> None:
-        """Fault: nobody gets an answer, no session ends."""
+        """Fault: no client gets an answer, no session ends."""
         self.runs = False
         self.sessions.suspend()
         for client in tuple(self._attached):
             client.break_connection()
 
     def start(self) -> None:
-        """Ends `stop`: each session has its whole time again, as after the election of a leader."""
+        """End `stop`: each session has its whole time again, as after the election of a leader."""
         self.runs = True
         self.sessions.resume()
 
     def apply(self, operations: Iterable[Operation], session: int) -> tuple[str, ...]:
-        """The tree's `apply`, now."""
+        """Apply operations to the tree, now."""
         return self.tree.apply(operations, session, int(self.clock.seconds() * 1000))
 
     def attach(self, client: MemoryCoordinator) -> None:
-        """Tell it of changes and of its session's end."""
+        """Send the client changes and its session's end."""
         self._attached[client] = None
 
     def detach(self, client: MemoryCoordinator) -> None:
-        """Ends `attach`."""
+        """End `attach`."""
         self._attached.pop(client, None)
 
     def _changed(self, changes: Sequence[Change]) -> None:
@@ -114,7 +116,7 @@ class MemoryEnsemble:
 
 @implementer(ICoordinator)
 class MemoryCoordinator:
-    """One client. `link` carries its requests and takes the faults."""
+    """A client. `link` carries its requests and takes the faults."""
 
     def __init__(
         self,
@@ -190,21 +192,21 @@ class MemoryCoordinator:
         self._ensemble.sessions.end(self.session_id)
 
     def break_connection(self) -> None:
-        """The connection is lost; what waits for an answer fails with NoAnswer."""
+        """Lose the connection; calls that wait for an answer fail with NoAnswer."""
         if self._connected:
             self._disconnect(NoAnswer("the connection to the coordinator in memory was lost"))
             self._later("connect", self.session_seconds / PINGS / 2, self._connect)
             self._told.event(SessionEvent.DISCONNECTED)
 
     def tell_changes(self, changes: Sequence[Change]) -> None:
-        """The server's side: have the client told of what it watches."""
+        """Send the client the changes of nodes that it watches (the server's side)."""
         paths = dict.fromkeys(path for _, path in changes if path in self._watched)
         if paths:
             told = [path[len(self._chroot) :] or ROOT for path in paths]
             self.link.event(lambda: self._told.changed(told))
 
     def tell_end(self) -> None:
-        """The server's side: have the client told that its session is over."""
+        """Send the client that its session is over (the server's side)."""
         self._ensemble.detach(self)
         self.link.down(self._lost)
 
@@ -220,7 +222,7 @@ class MemoryCoordinator:
         return asked
 
     def _serve(self, work: Callable[[], Result], asked: defer.Deferred[Result]) -> None:
-        """The server's side of `_ask`; who has lost its session hears that anyway."""
+        """Do the server's side of `_ask`; a client that has lost its session learns that anyway."""
         if not self._ensemble.sessions.touch(self.session_id):
             return
         outcome: Result | failure.Failure
@@ -253,11 +255,11 @@ class MemoryCoordinator:
         self._ensemble.sessions.end(self.session_id)
 
     def _register(self, paths: Iterable[str]) -> None:
-        """Have these nodes watched, and tell of them once they are."""
+        """Set watches on these nodes, and report them once they are set."""
         told = tuple(paths)
         places = [below(self._chroot, path) for path in told]
         asked = self._ask(lambda: self._watched.update(places))
-        # without an answer the next CONNECTED tells of them
+        # without an answer, the next CONNECTED reports them
         asked.addCallbacks(lambda _: self._told.changed(told), lambda reason: reason.trap(CoordinationError))
 
     def _connect(self) -> None:
@@ -267,7 +269,7 @@ class MemoryCoordinator:
         self.link.up(lambda: self._accept(started))
 
     def _accept(self, started: float) -> None:
-        """The server's side of `_connect`."""
+        """Do the server's side of `_connect`."""
         ensemble = self._ensemble
         if not ensemble.runs:
             return
@@ -343,7 +345,7 @@ class MemoryCoordinator:
         self._unanswered = 0
 
     def _later(self, name: str, seconds: float, work: Callable[[], object]) -> None:
-        """One timer for each name; a paused process runs its due timers when it goes on."""
+        """Start a timer for a name, one for each name; a paused process runs its due timers when it goes on."""
         self._cancel(name)
         self._timers[name] = self._clock.callLater(seconds, lambda: self.link.run(work))
 

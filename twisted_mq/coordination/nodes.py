@@ -1,4 +1,4 @@
-"""Nodes that stay, made with all that is above them."""
+"""Creates persistent nodes together with their parents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twisted_mq.coordination.interfaces import Conflict, Create, ICoordinator
 
 
 async def make_paths(coordinator: ICoordinator, paths: Sequence[str]) -> None:
-    """Have these nodes and their parents, empty where they are new. Others may do the same at once. Fails as `commit`."""
+    """Create these nodes and their missing parents, empty. Others may do the same at once. Fails as `commit`."""
     for path in paths:
         parts = path.split("/")
         for count in range(2, len(parts) + 1):

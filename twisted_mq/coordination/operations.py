@@ -1,4 +1,4 @@
-"""What makes sense as a path and as a change, before anything is sent."""
+"""Checks paths and changes before anything is sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twisted_mq.coordination.interfaces import MAX_COMMIT_BYTES, Create, Operati
 
 
 def check_path(path: str) -> str:
-    """The path. Raises ValueError for one that no node can have: ZooKeeper's rules."""
+    """Return the path. Raises ValueError if no node can have it: ZooKeeper's rules."""
     parts = path.split("/")
     if path != "/" and (parts[0] or not all(parts[1:]) or len(parts) < 2 or {".", ".."} & set(parts)):
         raise ValueError(f"not a node's path: {path!r}; it begins with / and has names between single /")
@@ -22,7 +22,7 @@ def _is_refused(letter: str) -> bool:
 
 
 def check_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
-    """The operations. Raises ValueError where a path makes no sense or all of it is too large."""
+    """Return the operations. Raises ValueError if a path is malformed or all of it is too large."""
     size = 0
     for operation in operations:
         size += len(check_path(operation.path))
@@ -34,5 +34,5 @@ def check_operations(operations: Sequence[Operation]) -> tuple[Operation, ...]:
 
 
 def below(chroot: str, path: str) -> str:
-    """A path of a client as the server has it; `chroot` is empty or a path."""
+    """Return a client's path as the server has it; `chroot` is empty or a path."""
     return chroot if chroot and path == "/" else chroot + path

@@ -1,6 +1,6 @@
-"""The tree in memory for clients of ZooKeeper in other processes: what `mq up --ordered` listens with.
+"""Serves the tree in memory to clients of ZooKeeper in other processes, for `mq up --ordered`.
 
-Knows no rights: who reaches the port reads and changes all of it. Nothing is kept when the process ends.
+It has no access rights: everyone who reaches the port can read and change everything. Nothing is kept when the process ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class CoordinationServer(protocol.ServerFactory):
         ensemble.sessions.ended.append(self._ended)
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> ServerConnection:
-        """For a new client."""
+        """Return the connection of a new client."""
         return ServerConnection(self, self.ensemble.clock)
 
     def opened(self, connection: ServerConnection) -> bool:
@@ -61,7 +61,7 @@ class CoordinationServer(protocol.ServerFactory):
         self._connections.pop(connection, None)
 
     def begin(self, connection: ServerConnection, session: int, password: bytes, seconds: float) -> tuple[int, bytes]:
-        """See IServer. A session that goes on has one connection: its last one is closed."""
+        """See IServer. A session that goes on has one connection: its earlier one is closed."""
         if session == 0:
             session = self.ensemble.sessions.open(seconds)
             self._passwords[session] = self._random_bytes(PASSWORD_BYTES)
@@ -73,13 +73,13 @@ class CoordinationServer(protocol.ServerFactory):
         return session, self._passwords[session]
 
     def ignored(self, scheme: str) -> None:
-        """See IServer; said once."""
+        """See IServer; logged once."""
         if not self._has_ignored:
             self._has_ignored = True
             self.log.warn("coordinator in memory knows no rights: {scheme} credentials are ignored", scheme=scheme)
 
     def stop(self) -> None:
-        """Break the connections, and tell of nothing any more."""
+        """Break the connections, and report nothing any more."""
         self.ensemble.tree.told.remove(self._changed)
         self.ensemble.sessions.ended.remove(self._ended)
         for connection in tuple(self._connections):
@@ -114,7 +114,7 @@ class CoordinationService(service.Service):
         self._listening: interfaces.IListeningPort | None = None
 
     def startService(self) -> None:
-        """Raises PortError."""
+        """Start to listen. Raises PortError."""
         bound = bind(self._host, self.port, "port of the coordinator")
         self.port = bound.getsockname()[1]
         self._server = CoordinationServer(self._ensemble)
@@ -122,7 +122,7 @@ class CoordinationService(service.Service):
         super().startService()
 
     def stopService(self) -> defer.Deferred[None]:
-        """Fires when nobody is connected and nothing listens; twice is harmless."""
+        """Stop. Fires when no client is connected and nothing listens; a second call is harmless."""
         super().stopService()
         server, self._server = self._server, None
         listening, self._listening = self._listening, None

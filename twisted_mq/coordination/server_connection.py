@@ -1,4 +1,4 @@
-"""One connection of a client that speaks ZooKeeper's protocol with the tree in memory."""
+"""Serves one connection of a client that speaks ZooKeeper's protocol with the tree in memory."""
 
 from __future__ import annotations
 
@@ -42,40 +42,42 @@ from twisted_mq.remoting.transport import Transport
 
 @attrs.frozen
 class ServerLimits:
-    """What clients may make the server keep. Sessions without a connection last for their time."""
+    """Limits of what clients may make the server keep. Sessions without a connection last for their time."""
 
     connections: int = 1000
     sessions: int = 2000
     frame_bytes: int = 2**20 - 1
     watches: int = 100_000
-    """Of one connection."""
+    """The most watches of one connection."""
     first_frame_seconds: float = 10.0
     session_seconds: tuple[float, float] = (1.0, 40.0)
-    """The least and the most that is granted."""
+    """The shortest and the longest session time that is granted."""
 
 
 class IServer(Protocol):
-    """What a connection asks of its server."""
+    """The part of a server that a connection uses."""
 
     ensemble: MemoryEnsemble
     limits: ServerLimits
 
     def opened(self, connection: ServerConnection) -> bool:
-        """False where there are too many."""
+        """Return False if there are too many connections."""
 
     def closed(self, connection: ServerConnection) -> None:
-        """It is gone."""
+        """Forget a connection that is gone."""
 
     def begin(self, connection: ServerConnection, session: int, password: bytes, seconds: float) -> tuple[int, bytes]:
-        """The session and its password: a new one for 0; 0 where the one that was asked for is over."""
+        """Return the session and its password: a new one for 0; 0 if the requested session is over."""
 
     def ignored(self, scheme: str) -> None:
-        """A client sent credentials."""
+        """Note that a client sent credentials."""
 
 
 @implementer(interfaces.IPushProducer)
 class ServerConnection(Int32StringReceiver):
-    """Frames in, answers and events out, in the order of the requests. Reads nothing while its client does not read."""
+    """A connection: frames in, answers and events out, in the order of the requests. It reads nothing while its client
+    does not read.
+    """
 
     log = Logger()
     transport: Transport  # type: ignore[assignment]  # None only before connectionMade
@@ -92,7 +94,7 @@ class ServerConnection(Int32StringReceiver):
         self._is_over = False
 
     def connectionMade(self) -> None:
-        """Wait for the first frame, not for ever."""
+        """Wait for the first frame, but not forever."""
         if not self._server.opened(self):
             self.close()
             return
@@ -100,17 +102,17 @@ class ServerConnection(Int32StringReceiver):
         self._timer = self._clock.callLater(self._server.limits.first_frame_seconds, self.close)
 
     def connectionLost(self, reason: failure.Failure = connectionDone) -> None:
-        """The session goes on without it."""
+        """Leave the session, which goes on without the connection."""
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         self._server.closed(self)
 
     def lengthLimitExceeded(self, length: int) -> None:
-        """A frame that is too long is not read."""
+        """Refuse a frame that is too long."""
         self._damaged(f"a frame of {length} bytes")
 
     def stringReceived(self, string: bytes) -> None:
-        """One frame."""
+        """Serve a frame."""
         if self._is_over:
             return
         try:
@@ -122,12 +124,12 @@ class ServerConnection(Int32StringReceiver):
             self._damaged(str(error))
 
     def close(self) -> None:
-        """Break it; nothing of what comes after this is read."""
+        """Break the connection; nothing that comes after this is read."""
         self._is_over = True
         self.transport.abortConnection()
 
     def tell(self, changes: Sequence[Change]) -> None:
-        """Send the events of what is watched; a watch is told once."""
+        """Send the events of watched nodes; a watch fires once."""
         for kind, path in changes:
             is_watched = kind is not Kind.CHILDREN and path in self._data_watches
             is_watched |= kind in (Kind.CHILDREN, Kind.DELETED) and path in self._child_watches
@@ -154,7 +156,7 @@ class ServerConnection(Int32StringReceiver):
             self._finish()
 
     def _finish(self) -> None:
-        """Close it after what was sent."""
+        """Close after everything has been sent."""
         self._is_over = True
         self.transport.unregisterProducer()
         self.transport.loseConnection()

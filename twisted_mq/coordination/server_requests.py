@@ -1,4 +1,4 @@
-"""ZooKeeper's requests as operations of the tree, and the tree's nodes and refusals as ZooKeeper's answers."""
+"""Translates ZooKeeper's requests to operations of the tree, and the tree's nodes and refusals to ZooKeeper's answers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REFUSALS = {
 ANY_VERSION = -1
 
 LAST = {"code": END, "done": True, "error": END, "record": None}
-"""What a multi-transaction's answer ends with."""
+"""The end of a multi-transaction's answer."""
 
 
 class Refused(Exception):
-    """A request that is answered with an error."""
+    """Raised for a request that is answered with an error."""
 
     def __init__(self, error: ErrorCode) -> None:
         super().__init__(error.name)
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 def node_path(path: str) -> str:
-    """The path. Raises Refused where no node can have it."""
+    """Return the path. Raises Refused if no node can have it."""
     try:
         return check_path(path)
     except ValueError:
@@ -43,7 +43,7 @@ def node_path(path: str) -> str:
 
 
 def operation_of(code: int, record: Any) -> Operation:
-    """What a request changes. Raises Refused for what the tree can't do."""
+    """Return the change that a request asks for. Raises Refused if the tree cannot do it."""
     path = node_path(record.path)
     match code:
         case RequestCode.CREATE | RequestCode.CREATE_2:
@@ -64,14 +64,14 @@ def _version(version: int) -> int | None:
 
 
 def error_of(refusal: CoordinationError) -> ErrorCode:
-    """The number for what the tree did not do."""
+    """Return the number for a refusal of the tree."""
     if isinstance(refusal, NotApplied):
         return REFUSALS[refusal.reason]
     return ErrorCode.QUOTA_EXCEEDED if isinstance(refusal, TreeFull) else ErrorCode.SYSTEM_ERROR
 
 
 def stat_of(tree: Tree, path: str, node: TreeNode) -> dict[str, int]:
-    """ZooKeeper's figures about a node."""
+    """Return ZooKeeper's statistics of a node."""
     return {
         "created_by": node.created_by,
         "changed_by": node.changed_by,
@@ -88,19 +88,19 @@ def stat_of(tree: Tree, path: str, node: TreeNode) -> dict[str, int]:
 
 
 def result_of(tree: Tree, path: str) -> dict[str, Any]:
-    """All that the answer to a change may tell: each answer takes the fields that it has."""
+    """Return all fields that the answer to a change may have: each answer takes the fields that it needs."""
     node = tree[path]
     return {"path": path} if node is None else {"path": path, "stat": stat_of(tree, path, node)}
 
 
 def done_parts(tree: Tree, codes: list[int], paths: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The parts of the answer to a multi-transaction that was done."""
+    """Return the parts of the answer to a multi-transaction that was done."""
     results = zip(codes, paths, strict=True)
     done = [{"code": code, "done": False, "error": 0, "record": result_of(tree, path)} for code, path in results]
     return [*done, LAST]
 
 
 def refused_parts(count: int, failed: int, error: ErrorCode) -> list[dict[str, Any]]:
-    """The parts of the answer to one that was not: those before the one that failed, it, and those after it."""
+    """Return the parts of the answer to one that was not done: those before the failed one, it, and those after it."""
     errors = [ErrorCode.OK] * failed + [error] + [ErrorCode.RUNTIME_INCONSISTENCY] * (count - failed - 1)
     return [*({"code": END, "done": False, "error": one, "record": {"error": one}} for one in errors), LAST]

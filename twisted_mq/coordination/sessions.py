@@ -1,4 +1,4 @@
-"""Sessions with a coordinator in memory, as its server keeps them: each ends when nobody spoke in it for its time."""
+"""Keeps the sessions of a coordinator in memory: each ends when its client was silent for its time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ class _Session:
 
 
 class Sessions:
-    """By id, counted from 1. A session's end deletes its ephemeral nodes; then `ended` is told its id.
+    """Sessions by id, counted from 1. The end of a session deletes its ephemeral nodes; then `ended` is called with its id.
 
-    Timers are the clock's; whether a session's time is over says `monotonic`: clocks of reactors jump with the system's.
+    Timers are the clock's. `monotonic` decides whether a session's time is over, because clocks of reactors jump with the
+    system's.
     """
 
     def __init__(self, clock: interfaces.IReactorTime, monotonic: Callable[[], float], tree: Tree) -> None:
@@ -36,21 +37,21 @@ class Sessions:
         return session in self._sessions
 
     def open(self, seconds: float) -> int:
-        """A new session that ends `seconds` after the last sign of its client."""
+        """Return a new session that ends `seconds` after the last sign of its client."""
         self._last += 1
         self._sessions[self._last] = _Session(seconds, self._monotonic())
         self._wait(self._last, seconds)
         return self._last
 
     def touch(self, session: int) -> bool:
-        """The client spoke. False where the session is over."""
+        """Record a sign of the client. False if the session is over."""
         found = self._sessions.get(session)
         if found is not None:
             found.touched = self._monotonic()
         return found is not None
 
     def end(self, session: int) -> None:
-        """Over, by its client's wish or for its silence. A second call does nothing."""
+        """End a session, at its client's wish or for its silence. A second call does nothing."""
         found = self._sessions.pop(session, None)
         if found is None:
             return
@@ -63,13 +64,13 @@ class Sessions:
             ended(session)
 
     def suspend(self) -> None:
-        """No session ends by its time until `resume`."""
+        """End no session by its time until `resume`."""
         for session in self._sessions.values():
             if session.timer is not None and session.timer.active():
                 session.timer.cancel()
 
     def resume(self) -> None:
-        """Each session has its whole time again."""
+        """Give each session its whole time again."""
         for number, session in self._sessions.items():
             session.touched = self._monotonic()
             self._wait(number, session.seconds)

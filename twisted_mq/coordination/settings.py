@@ -1,4 +1,4 @@
-"""How a client reaches its coordinator, and the clock that its lease runs by."""
+"""Defines how a client reaches its coordinator, and the clock of its lease."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ CONNECT_SECONDS = 10.0
 
 @attrs.frozen
 class CoordinatorSettings:
-    """`auth` is USER:PASSWORD of ZooKeeper's digest scheme; who has it alone reads and changes what it creates.
+    """Settings of a client. `auth` is USER:PASSWORD of ZooKeeper's digest scheme; only clients with it can read and
+    change the nodes that it creates.
 
     `ca_file` turns TLS on: the servers' certificates are verified with it, and have to name the hosts of the address.
-    Certificate and key, all in PEM, are the client's own where the servers ask for one.
+    Certificate and key, all in PEM, are the client's own, for servers that ask for one.
     """
 
     address: CoordinatorAddress
@@ -29,10 +30,10 @@ class CoordinatorSettings:
     certificate_file: str = ""
     key_file: str = ""
     connect_seconds: float = CONNECT_SECONDS
-    """How long a start tries."""
+    """The time that a start tries."""
 
     def __attrs_post_init__(self) -> None:
-        """Raises ValueError for what can't work, never with the password in it."""
+        """Check the settings. Raises ValueError, never with the password in it."""
         if self.auth and not all(self.auth.partition(":")):
             raise ValueError("orderCoordinatorAuth is not USER:PASSWORD")
         if bool(self.certificate_file) != bool(self.key_file) or (self.certificate_file and not self.ca_file):
@@ -45,4 +46,4 @@ def _through_pauses() -> Callable[[], float]:
 
 
 boot_seconds = _through_pauses()
-"""Seconds that never go back and count while the process or, where the system can tell, the machine stands still."""
+"""Seconds that never go back, and that count while the process or, if the system can tell, the machine is paused."""

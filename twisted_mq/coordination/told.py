@@ -1,4 +1,4 @@
-"""Who wants to be told: listeners of a session, and watches of its nodes."""
+"""Keeps callbacks: listeners of a session, and watches of its nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Listener = Callable[[SessionEvent], object]
 
 
 class Told:
-    """Of one client. A callback that fails is logged; the others are told all the same."""
+    """The callbacks of one client. If one fails it is logged, and the others are called all the same."""
 
     log = Logger()
 
@@ -21,21 +21,21 @@ class Told:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What is watched."""
+        """Return the watched paths."""
         return tuple(self._watches)
 
     def is_watched(self, path: str) -> bool:
-        """Whether anybody wants to be told of the node."""
+        """Return True if the node has a watch."""
         return path in self._watches
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Returns what ends it; twice is harmless."""
+        """Add a listener. Returns a function that removes it; a second call is harmless."""
         key = object()
         self._listeners[key] = listener
         return lambda: _drop(self._listeners, key)
 
     def watch(self, path: str, changed: Changed, unwatched: Callable[[str], object]) -> Callable[[], None]:
-        """Returns what ends it; `unwatched` is called with the path when that was its last watch."""
+        """Add a watch. Returns a function that removes it; `unwatched` is called with the path after its last watch."""
         key = object()
         self._watches.setdefault(path, {})[key] = changed
 
@@ -48,7 +48,7 @@ class Told:
         return end
 
     def event(self, event: SessionEvent) -> None:
-        """Tell the listeners; after CONNECTED everybody who watches."""
+        """Call the listeners; after CONNECTED, every watch too."""
         for key, listener in tuple(self._listeners.items()):
             if key in self._listeners:
                 self._call(listener, event)
@@ -56,7 +56,7 @@ class Told:
             self.changed(self.paths)
 
     def changed(self, paths: Iterable[str]) -> None:
-        """Tell those who watch these nodes."""
+        """Call the watches of these nodes."""
         for changed in tuple(self._of(paths)):
             self._call(changed)
 

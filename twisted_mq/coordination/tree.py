@@ -1,6 +1,6 @@
-"""The nodes of a coordinator in memory: changes of several of them that are done whole or not at all.
+"""Keeps the nodes of a coordinator in memory: changes of several of them are done whole or not at all.
 
-No clock and no sessions of its own: whose an ephemeral node is, and what time it is, are arguments.
+It has no clock and no sessions of its own: an ephemeral node's session and the time are arguments.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from twisted_mq.coordination.interfaces import Check, Conflict, CoordinationErro
 
 ROOT: Final = "/"
 NODE_BYTES = 200
-"""What a node without data is reckoned at."""
+"""The assumed size of a node without data."""
 
 
 class Reason(enum.Enum):
-    """Why an operation can't be done; the value tells it of a path."""
+    """The reasons why an operation cannot be done; the value is the text about a path."""
 
     MISSING = "is missing"
     PARENT_MISSING = "has no parent"
@@ -31,7 +31,7 @@ class Reason(enum.Enum):
 
 
 class NotApplied(Conflict):
-    """Nothing of a change was done, because of the operation at `index`."""
+    """Raised when nothing of a change was done, because of the operation at `index`."""
 
     def __init__(self, reason: Reason, path: str, index: int, detail: str = "") -> None:
         super().__init__(f"nothing was changed: {path} {reason.value}{detail}; read it again")
@@ -40,11 +40,11 @@ class NotApplied(Conflict):
 
 
 class TreeFull(CoordinationError):
-    """A limit of the tree: nothing was changed."""
+    """Raised at a limit of the tree: nothing was changed."""
 
 
 class Kind(enum.Enum):
-    """What happened to a node."""
+    """The kinds of changes of a node."""
 
     CREATED = 1
     DELETED = 2
@@ -53,12 +53,12 @@ class Kind(enum.Enum):
 
 
 Change = tuple[Kind, str]
-"""What happened, and the node's path."""
+"""The kind of change, and the node's path."""
 
 
 @attrs.frozen
 class TreeNode:
-    """One node, with ZooKeeper's figures about it: the numbers of transactions, and times in milliseconds since 1970."""
+    """A node, with ZooKeeper's statistics: the numbers of transactions, and times in milliseconds since 1970."""
 
     data: bytes
     session: int
@@ -72,7 +72,7 @@ class TreeNode:
 
 
 class Tree:
-    """Starts with the root alone. `told` gets the changes of each transaction after it, in order."""
+    """A tree that starts with the root alone. `told` gets the changes of each transaction after it, in order."""
 
     def __init__(self, max_nodes: int = 100_000, max_bytes: int = 64 << 20) -> None:
         self.last_transaction = 0
@@ -86,26 +86,26 @@ class Tree:
         self._undo: list[tuple[str, TreeNode | None]] = []
 
     def __getitem__(self, path: str) -> TreeNode | None:
-        """The node, None where it is missing."""
+        """Return the node, None if it is missing."""
         return self._nodes.get(path)
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def children(self, path: str) -> list[str]:
-        """Names, sorted; none where the node is missing."""
+        """Return the names, sorted; empty if the node is missing."""
         return sorted(self._children.get(path, ()))
 
     def child_count(self, path: str) -> int:
-        """How many names `children` gives."""
+        """Return the number of names that `children` returns."""
         return len(self._children.get(path, ()))
 
     def ephemeral(self, session: int) -> tuple[str, ...]:
-        """The paths of a session's nodes, in the order of their creation."""
+        """Return the paths of a session's nodes, in the order of their creation."""
         return tuple(self._ephemeral.get(session, ()))
 
     def apply(self, operations: Iterable[Operation], session: int, now_ms: int) -> tuple[str, ...]:
-        """Do all or nothing; the path of each operation, of created nodes with their digits.
+        """Do all operations or none. Returns the path of each operation, of created nodes with their digits.
 
         Raises NotApplied or TreeFull, and then nothing has changed.
         """
@@ -195,7 +195,7 @@ class Tree:
         self._place(path, node)
 
     def _place(self, path: str, node: TreeNode | None) -> None:
-        """Have this node at the path, or none: data, the parent's children and the session's nodes agree after it."""
+        """Set or remove the node at a path: data, the parent's children and the session's nodes agree after it."""
         before = self._nodes.pop(path, None)
         if before is not None:
             self._bytes -= NODE_BYTES + len(path) + len(before.data)
@@ -221,10 +221,10 @@ class Tree:
 
 
 def parent_of(path: str) -> str:
-    """The path above; the root's is the root."""
+    """Return the path above; the root's is the root."""
     return path.rpartition("/")[0] or ROOT
 
 
 def name_of(path: str) -> str:
-    """The last part."""
+    """Return the last part."""
     return path.rpartition("/")[2]

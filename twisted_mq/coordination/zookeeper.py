@@ -1,4 +1,4 @@
-"""The coordinator that is ZooKeeper, through kazoo: one session after the other, told and asked on the reactor's thread."""
+"""Implements the coordinator with ZooKeeper, through kazoo: one session after the other, used on the reactor's thread."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from twisted_mq.logs import Logger
 from twisted_mq.reactor_threads import CallFromThread
 
 PAUSE = 12
-"""Between two sessions there is such a part of a session's time."""
+"""The pause between two sessions is this part of a session's time."""
 
 Result = TypeVar("Result")
 
 
 @implementer(ICoordinator)
 class ZooKeeperCoordinator:
-    """See ICoordinator. `clock` and `call_from_thread` are the reactor's; `new_handler` makes kazoo's threads."""
+    """A coordinator, see ICoordinator. `clock` and `call_from_thread` are the reactor's; `new_handler` makes kazoo's threads."""
 
     log = Logger()
 
@@ -74,14 +74,14 @@ class ZooKeeperCoordinator:
         self._pending: dict[defer.Deferred[Any], None] = {}
         self._fired: dict[str, Callable[[WatchedEvent], None]] = {}
         self._arming: dict[str, bool] = {}
-        """Paths whose watch is on its way to the server; whether it fired again meanwhile."""
+        """Paths whose watch is being set at the server, and whether it fired again meanwhile."""
         self._session: ZooKeeperSession | None = None
-        """The one to ask; None without a connection."""
+        """The session to ask; None without a connection."""
         self._held: ZooKeeperSession | None = None
-        """The one whose id is `session_id`: the thread may be at the next one already."""
+        """The session with the id `session_id`: the thread may have the next one already."""
         self._connected = False
         self._stopping: threading.Event | None = None
-        """Of the thread that runs; None where none does."""
+        """The event that stops the running thread; None without a thread."""
         self._present: ZooKeeperSession | None = None
         self._started: defer.Deferred[None] | None = None
         self._stopped: list[defer.Deferred[None]] = []
@@ -149,7 +149,7 @@ class ZooKeeperCoordinator:
         return self._ask(transact, lambda results: created_paths(checked, results))
 
     def _ask(self, ask: Ask, answer: Callable[[Any], Result]) -> defer.Deferred[Result]:
-        """`answer` makes the result of what kazoo's call brings."""
+        """Ask, and make the result with `answer` from what kazoo's call returns."""
         if self._connected:
             return self._send(ask, answer)
         unreachable = NoAnswer("no connection to ZooKeeper") if self.session_id else SessionLost("no session")
@@ -182,7 +182,9 @@ class ZooKeeperCoordinator:
             asked.callback(value)
 
     def _arm(self, path: str) -> defer.Deferred[None]:
-        """Have the server tell of the node's next change; told now, as it may have changed since its last one."""
+        """Set a watch for the node's next change at the server, and report a change now, as it may have changed since the
+        last watch.
+        """
         if path in self._arming:
             self._arming[path] = True
             return defer.succeed(None)
@@ -200,7 +202,7 @@ class ZooKeeperCoordinator:
             self._told.changed([path])
 
     def _watch_fired(self, path: str, event: WatchedEvent) -> None:
-        """Kazoo's thread for watches; at the end of a connection it tells of all of them."""
+        """Handle a watch, on kazoo's thread for watches; at the end of a connection it fires all of them."""
         if event.type != EventType.NONE:
             self._call_from_thread(self._arm_again, path)
 
@@ -209,7 +211,7 @@ class ZooKeeperCoordinator:
             self._arm(path)
 
     def _run(self, stopping: threading.Event) -> None:
-        """The thread: one session after the other."""
+        """Run one session after the other, on the thread."""
         while not stopping.is_set():
             try:
                 self._run_session(stopping)
@@ -314,7 +316,7 @@ class ZooKeeperCoordinator:
         self._settle(error)
 
     def _settle(self, outcome: CoordinationError | None) -> None:
-        """What `start` waits for has come."""
+        """Fire what `start` waits for."""
         if self._timer is not None and self._timer.active():
             self._timer.cancel()
         started, self._started = self._started, None
@@ -334,7 +336,7 @@ def _none(_: object) -> None:
 
 
 def _if_unanswered(reason: failure.Failure) -> None:
-    """A node that is missing is watched all the same; without an answer the next CONNECTED arms again."""
+    """Ignore an error: a missing node is watched all the same, and without an answer the next CONNECTED sets the watch."""
     reason.trap(CoordinationError)
 
 

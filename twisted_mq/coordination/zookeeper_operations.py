@@ -1,4 +1,4 @@
-"""Operations, nodes and errors as kazoo has them."""
+"""Translates operations, nodes and errors to and from kazoo's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from twisted_mq.coordination.interfaces import (
 )
 
 NOT_DONE = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
-"""What a multi-transaction says of operations that another one of them kept from being done."""
+"""The results of operations in a multi-transaction that were not done because another one failed."""
 
 KINDS: dict[type[Exception], type[CoordinationError]] = {
     exceptions.NoNodeError: Conflict,
@@ -50,12 +50,12 @@ ADVICE: dict[type[CoordinationError], str] = {
 
 
 def node_of(data: bytes, stat: ZnodeStat) -> Node:
-    """What kazoo reads."""
+    """Return a node from what kazoo read."""
     return Node(data, stat.version, stat.ephemeralOwner)
 
 
 def add_to(transaction: Any, operation: Operation) -> None:
-    """One more part of kazoo's transaction."""
+    """Add an operation to kazoo's transaction."""
     match operation:
         case Create(path, data, ephemeral, sequential):
             transaction.create(path, data, ephemeral=ephemeral, sequence=sequential)
@@ -72,7 +72,7 @@ def _any(version: int | None) -> int:
 
 
 def created_paths(operations: Sequence[Operation], results: Sequence[object]) -> tuple[str, ...]:
-    """Of a transaction's results. Raises what kept it from being done."""
+    """Return the created paths from a transaction's results. Raises the error that kept it from being done."""
     failed = [(one, result) for one, result in zip(operations, results, strict=True) if isinstance(result, Exception)]
     for operation, error in failed:
         if not isinstance(error, NOT_DONE):
@@ -84,7 +84,7 @@ def created_paths(operations: Sequence[Operation], results: Sequence[object]) ->
 
 
 def translated(error: Exception, path: str = "") -> CoordinationError:
-    """The error as callers know it, with what to do."""
+    """Return the error as callers know it, with what to do."""
     kind = next((KINDS[one] for one in type(error).__mro__ if one in KINDS), CoordinationError)
     words = [f"ZooKeeper says {type(error).__name__}", f" of {path}" if path else "", f" {error}" if str(error) else ""]
     return kind("".join(words) + (f": {ADVICE[kind]}" if kind in ADVICE else ""))

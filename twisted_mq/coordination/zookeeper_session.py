@@ -1,7 +1,7 @@
-"""One session with ZooKeeper from its beginning to its end: one client of kazoo, in threads of its own.
+"""Runs one session with ZooKeeper from its beginning to its end: one client of kazoo, in threads of its own.
 
-What kazoo says in its threads is handed on by `tell`; how long the session surely holds is known in any thread. A client
-of kazoo would begin a second session by itself: it is stopped before anything can be asked in that.
+`tell` passes on what kazoo reports in its threads; any thread can ask how long the session surely holds. A client
+of kazoo would begin a second session by itself, so it is stopped before anything can be asked in that.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from twisted_mq.coordination.interfaces import NoAnswer, SessionLost
 from twisted_mq.coordination.settings import CoordinatorSettings
 
 PROBES = 6
-"""A session's time has so many exchanges that confirm it."""
+"""The number of confirming exchanges in a session's time."""
 MOST_ASKED = 64
-"""Requests that the server has not answered yet. More wait here: what confirms the session comes behind these alone, however
-much is asked at once by who follows thousands of nodes."""
+"""The most requests that the server has not answered yet. More requests wait here, so that the exchange that confirms the
+session waits only for these, however much is asked at once by a client that follows thousands of nodes.
+"""
 KEPT_WARNINGS = 3
 NEVER = float("-inf")
 RETRIES = {"max_tries": -1, "delay": 0.05, "backoff": 2}
-"""Kazoo's waiting between tries to connect; at most a sixth of the session's time."""
+"""Kazoo's pauses between tries to connect; at most a sixth of the session's time."""
 
 
 @attrs.frozen
 class Confirmed:
-    """The server answers. `problem` says why the chroot is of no use."""
+    """The server answers. `problem` says why the chroot cannot be used."""
 
     session_id: int
     seconds: float
@@ -53,14 +54,14 @@ class Unreachable:
 
 @attrs.frozen
 class Over:
-    """The session is no more."""
+    """The session is over."""
 
 
 Happened = Confirmed | Unreachable | Over
 
 
 class Ask(Protocol):
-    """A call of kazoo that does not wait."""
+    """A call of kazoo that does not block."""
 
     def __call__(self, client: KazooClient) -> AsyncResult:
         """Ask the server."""
@@ -70,7 +71,7 @@ Answered = Callable[[AsyncResult], object]
 
 
 class Handler(Protocol):
-    """Makes kazoo's threads, events and sockets: those of the system, or others that a simulation decides about."""
+    """Makes kazoo's threads, events and sockets: those of the system, or others that a simulation controls."""
 
     def sleep_func(self, seconds: float) -> None: ...
 
@@ -80,7 +81,7 @@ class Handler(Protocol):
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """Kazoo's, which keeps to itself what session time the server granted."""
+    """A connection of kazoo, which does not publish the session time that the server granted."""
 
     granted_seconds = 0.0
 
@@ -92,7 +93,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
 
 class _Warnings(logging.Handler):
-    """Kazoo warns at each try to connect: the last different ones are kept for who asks, errors go to the log."""
+    """Keeps kazoo's last different warnings (it warns at each try to connect) for `problem`; errors go to the log."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -106,7 +107,7 @@ class _Warnings(logging.Handler):
 
 
 class ZooKeeperSession:
-    """`run` in a thread of its own makes and keeps it. `monotonic` is the lease's clock."""
+    """A session, created and kept by `run` in a thread of its own. `monotonic` is the lease's clock."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class ZooKeeperSession:
         self._monotonic = monotonic
         self._tell = tell
         self.holds_until = NEVER
-        """By `monotonic`: nobody can have seen the session end before; see ICoordinator.holds."""
+        """A time of `monotonic` before which no other client can have seen the session end; see ICoordinator.holds."""
         self._seconds = settings.session_seconds
         self._warnings = _Warnings()
         handler = new_handler()
@@ -126,7 +127,7 @@ class ZooKeeperSession:
         self._client.add_listener(self._state)
         self._wake = handler.event_object()
         self._lock = threading.Lock()
-        """Held while something is asked or told: both go by the state that they find."""
+        """Held while something is asked or reported: both depend on the state that they find."""
         self._waiting: deque[tuple[Ask, Answered]] = deque()
         self._asked = 0
         self._link = 0
@@ -138,17 +139,17 @@ class ZooKeeperSession:
 
     @property
     def problem(self) -> str:
-        """What went wrong last, in kazoo's words; empty where nothing did."""
+        """The last problem, in kazoo's words; empty without one."""
         return "; ".join(self._warnings.texts)
 
     @property
     def client_id(self) -> tuple[int, bytes] | None:
-        """With it another client can go on with the session; None without a connection."""
+        """The id with which another client can go on with the session; None without a connection."""
         identity: tuple[int, bytes] | None = self._client.client_id
         return identity
 
     def ask(self, ask: Ask, answered: Answered) -> None:
-        """`answered` is called in a thread of kazoo's; not at all where the connection is lost meanwhile, or is taken for lost.
+        """Ask the server. `answered` is called in a thread of kazoo's; not at all if the connection is lost meanwhile.
 
         Raises NoAnswer or SessionLost.
         """
@@ -161,14 +162,14 @@ class ZooKeeperSession:
             self._ask_on()
 
     def _ask_on(self) -> None:
-        """Ask as much as may be on its way, in its order. The lock is held."""
+        """Send as many requests as may be pending, in their order. The lock is held."""
         while self._waiting and self._asked < MOST_ASKED:
             ask, answered = self._waiting.popleft()
             self._asked += 1
             ask(self._client).rawlink(functools.partial(self._make_room, self._link, answered))
 
     def _make_room(self, link: int, answered: Answered, result: AsyncResult) -> None:
-        """Kazoo's completion thread."""
+        """Make room, on kazoo's completion thread."""
         with self._lock:
             if link == self._link:
                 self._asked -= 1
@@ -176,7 +177,7 @@ class ZooKeeperSession:
         answered(result)
 
     def run(self) -> None:
-        """Connect, confirm the session again and again; returns after its end."""
+        """Connect, and confirm the session repeatedly; return after its end."""
         self._client.start_async()
         while not self._over:
             self._wake.wait(self._seconds / PROBES)
@@ -186,19 +187,19 @@ class ZooKeeperSession:
         self._client.close()
 
     def end(self) -> None:
-        """Have `run` end the session and return. From any thread, and never waits."""
+        """Make `run` end the session and return. Can be called from any thread, and never blocks."""
         self._over = True
         self.holds_until = NEVER
         self._wake.set()
 
     def confirm_again(self) -> None:
-        """Tell Confirmed once more, by another exchange."""
+        """Report Confirmed once more, by another exchange."""
         with self._lock:
             self._answers = False
         self._wake.set()
 
     def _state(self, state: str) -> None:
-        """Kazoo's connection thread, which goes on after this returns."""
+        """Handle a state, on kazoo's connection thread, which goes on after this returns."""
         with self._lock:
             self._linked = state == KazooState.CONNECTED
             self._link += 1
@@ -221,7 +222,7 @@ class ZooKeeperSession:
             self._tell(Unreachable())
 
     def _probe(self) -> None:
-        """One exchange at a time: with more of them on their way kazoo would not notice that none is answered."""
+        """Start an exchange, only one at a time: with several pending, kazoo would not notice that none is answered."""
         now = self._monotonic()
         with self._lock:
             if self._over or not self._linked:
@@ -237,7 +238,7 @@ class ZooKeeperSession:
         listed.rawlink(lambda _: self._probed(now, synced, listed))
 
     def _probed(self, started: float, synced: AsyncResult, listed: AsyncResult) -> None:
-        """Kazoo's completion thread. The sync was answered before."""
+        """Handle the answer, on kazoo's completion thread. The sync was answered before."""
         with self._lock:
             if self._asked_at != started or not self._linked:
                 return

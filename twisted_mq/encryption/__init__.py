@@ -1,1 +1,3 @@
-"""TLS of servers and clients, with the settings of Apache's tls.properties. What needs OpenSSL is loaded when it is asked for."""
+"""Encrypts connections of servers and clients with TLS, by the settings of Apache's tls.properties. OpenSSL is loaded
+only when it is needed.
+"""

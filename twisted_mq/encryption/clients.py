@@ -1,4 +1,4 @@
-"""Encrypted connections of a client."""
+"""Encrypts the connections of a client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
 @implementer(interfaces.IStreamClientEndpoint)
 @attrs.frozen
 class EncryptedEndpoint:
-    """TLS on an endpoint. Without a clock Twisted asks the default reactor, which a program of another reactor never runs."""
+    """Adds TLS to an endpoint. Without a clock, Twisted uses the default reactor, which a program with another reactor
+    never runs.
+    """
 
     creator: interfaces.IOpenSSLClientConnectionCreator
     endpoint: interfaces.IStreamClientEndpoint
@@ -32,7 +34,7 @@ class EncryptedEndpoint:
 
 
 def _wrapped(made: Any) -> interfaces.IProtocol:
-    """What TLS carries; Any, for no interface has it."""
+    """Return the protocol that TLS carries; Any, because no interface has it."""
     carried: interfaces.IProtocol = made.wrappedProtocol
     return carried
 
@@ -40,7 +42,7 @@ def _wrapped(made: Any) -> interfaces.IProtocol:
 def encrypted(
     connect: Connect, settings: ClientSettings, now: float, clock: interfaces.IReactorTime | None = None
 ) -> Connect:
-    """The same endpoints with TLS on them. `now` is in seconds since 1970. Raises ConfigError, MissingExtra."""
+    """Return the same endpoints with TLS. `now` is in seconds since 1970. Raises ConfigError, MissingExtra."""
     require("TLS", "tls")
     from twisted_mq.encryption.contexts import client_creators
 

@@ -1,8 +1,8 @@
-"""TLS below a protocol that reads and writes many frames at a time: Twisted's, with fewer and larger steps.
+"""Runs TLS below a protocol that reads and writes many frames at a time: Twisted's TLS, with fewer and larger steps.
 
-A peer with many senders encrypts each request by itself, so one read has a record for each. Twisted hands them on one by
-one, and writes at the reactor's next turn; here what a read holds is handed on in one piece, as without TLS, and what is
-written leaves at once: who writes has collected it already.
+A peer with many senders encrypts each request by itself, so one read has a record for each. Twisted passes them on one by
+one, and writes at the reactor's next turn. Here the content of a read is passed on in one piece, as without TLS, and
+writes leave at once, because callers have collected them already.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from twisted_mq.remoting.socket_channel import write_promptly
 from twisted_mq.remoting.transport import Transport
 
 RECORD_BYTES = 16 * 1024
-"""As much as one record carries at most (RFC 8446)."""
+"""The most that one record carries (RFC 8446)."""
 OVERHEAD_BYTES = 96
-"""More than what a record of any cipher has beside what it carries."""
+"""More than any cipher adds to the content of a record."""
 FLIGHT_BYTES = 32 * 1024
-"""What is asked for where nobody knows how much there is: parts of a handshake."""
+"""The bytes to ask for when the amount is unknown: parts of a handshake."""
 
 
 class EncryptedConnection(TLSMemoryBIOProtocol):
-    """One connection."""
+    """An encrypted connection."""
 
     writes_at_once = True
 
     def _flushReceiveBIO(self) -> None:
-        """Called with each read once the handshake is done, and with the connection's end."""
+        """Pass on what a read decrypted. Called with each read once the handshake is done, and at the connection's end."""
         pieces: list[bytes] = []
         receive, ended = self._tlsConnection.recv, None
         try:
@@ -50,7 +50,7 @@ class EncryptedConnection(TLSMemoryBIOProtocol):
             self._flushSendBIO()
 
     def _ended(self, reason: Failure) -> None:
-        """The peer closes, or what it sends cannot be trusted."""
+        """Close, because the peer closes, or its data cannot be trusted."""
         if reason.check(ZeroReturnError):
             self._shutdownTLS()
             self._tlsShutdownFinished(None)
@@ -58,7 +58,7 @@ class EncryptedConnection(TLSMemoryBIOProtocol):
             self._tlsShutdownFinished(reason)
 
     def _write(self, bytes: bytes) -> None:
-        """Encrypt all, then hand it on in one piece; what has to wait for the handshake waits."""
+        """Encrypt everything, then pass it on in one piece; before the handshake is done, it waits."""
         if self._lostTLSConnection:
             return
         send, sent, size = self._tlsConnection.send, 0, len(bytes)
@@ -76,7 +76,7 @@ class EncryptedConnection(TLSMemoryBIOProtocol):
         self._flush(FLIGHT_BYTES)
 
     def _flush(self, most: int) -> None:
-        """Hand on what OpenSSL has for the peer, `most` bytes at a time."""
+        """Pass on what OpenSSL has for the peer, `most` bytes at a time."""
         read, more = self._tlsConnection.bio_read, True
         while more:
             try:
@@ -88,7 +88,7 @@ class EncryptedConnection(TLSMemoryBIOProtocol):
 
 
 class EncryptedFactory(TLSMemoryBIOFactory):
-    """Makes them around the connections of a factory, which may refuse some."""
+    """Wraps the connections of a factory, which may refuse some."""
 
     protocol = EncryptedConnection
 

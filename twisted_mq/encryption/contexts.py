@@ -1,4 +1,4 @@
-"""Certificates and keys from PEM files, and what OpenSSL makes of them. Whatever is wrong names the key and the file."""
+"""Reads certificates and keys from PEM files for OpenSSL. Errors name the key and the file."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519
 
 @attrs.frozen
 class Place:
-    """Where a part of a certificate comes from: the setting and its file."""
+    """The source of a part of a certificate: the setting and its file."""
 
     key: str
     path: str
 
     def wrong(self, reason: str) -> ConfigError:
-        """The error that names both."""
+        """Return an error that names both."""
         return ConfigError(reason, key=self.key, value=self.path)
 
     def read(self) -> bytes:
-        """Raises ConfigError."""
+        """Return the file's content. Raises ConfigError."""
         try:
             with open(self.path, "rb") as file:
                 return file.read(1 << 20)
@@ -62,14 +62,16 @@ class Place:
 
 @attrs.frozen
 class Identity:
-    """A certificate with those that it is signed with, and its key."""
+    """A certificate with those that sign it, and its key."""
 
     certificates: list[x509.Certificate]
     key: PrivateKey
 
 
 def read_certificates(place: Place, now: float) -> list[x509.Certificate]:
-    """All certificates of a file; `now` is in seconds since 1970. Raises ConfigError, also for one that is not valid now."""
+    """Return all certificates of a file; `now` is in seconds since 1970. Raises ConfigError, also for one that is not
+    valid now.
+    """
     try:
         found = x509.load_pem_x509_certificates(place.read())
     except ValueError:
@@ -84,7 +86,7 @@ def read_certificates(place: Place, now: float) -> list[x509.Certificate]:
 
 
 def read_key(place: Place, password: str | None) -> PrivateKey:
-    """A private key. Raises ConfigError."""
+    """Return a private key. Raises ConfigError."""
     try:
         key = serialization.load_pem_private_key(place.read(), None if password is None else password.encode())
     except TypeError:
@@ -98,7 +100,7 @@ def read_key(place: Place, password: str | None) -> PrivateKey:
 
 
 def read_identity(certificate: Place, key: Place, password: str | None, now: float) -> Identity:
-    """Both parts, which belong together. Raises ConfigError."""
+    """Return certificate and key, which belong together. Raises ConfigError."""
     identity = Identity(read_certificates(certificate, now), read_key(key, password))
     if identity.certificates[0].public_key() != identity.key.public_key():
         raise key.wrong(f"this is not the key of the certificate in {certificate.path}")
@@ -106,7 +108,7 @@ def read_identity(certificate: Place, key: Place, password: str | None, now: flo
 
 
 def made_identity(now: float) -> Identity:
-    """A certificate that nobody else has signed, for tls.test.mode.enable."""
+    """Return a self-signed certificate, for tls.test.mode.enable."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
@@ -125,14 +127,14 @@ def made_identity(now: float) -> Identity:
 
 
 def _trusted(path: str | None, key: str, now: float) -> Any:
-    """What certificates have to be signed with, those of a file or what the machine trusts: an IOpenSSLTrustRoot of Twisted's."""
+    """Return the trusted signers, from a file or else the machine's: an IOpenSSLTrustRoot of Twisted's."""
     if path is None:
         return platformTrust()
     return trustRootFromCertificates([_twisted(one) for one in read_certificates(Place(key, path), now)])
 
 
 def server_context(settings: TlsOptions, now: float) -> SSL.Context:
-    """Of a server. Raises ConfigError."""
+    """Return the context of a server. Raises ConfigError."""
     identity = _server_identity(settings, now)
     auth = settings.tls_server_need_client_auth
     if settings.tls_test_mode_enable or auth is ClientAuth.NONE:
@@ -150,7 +152,7 @@ def server_context(settings: TlsOptions, now: float) -> SSL.Context:
 
 
 def offer(context: SSL.Context, protocols: Sequence[bytes]) -> None:
-    """Choose the first of these protocols that a client asks for by ALPN; a client that asks for others goes without."""
+    """Choose the first of these protocols that a client asks for by ALPN; a client that asks for others gets none."""
 
     def choose(connection: SSL.Connection, asked: list[bytes]) -> Any:
         return next((one for one in protocols if one in asked), SSL.NO_OVERLAPPING_PROTOCOLS)
@@ -171,7 +173,7 @@ def _server_identity(settings: TlsOptions, now: float) -> Identity:
 
 
 def _any_certificate(connection: SSL.Connection, certificate: crypto.X509, code: int, depth: int, good: int) -> bool:
-    """Where certificates are wanted and nobody says whose (Apache: InsecureTrustManagerFactory)."""
+    """Accept every certificate, if certificates are wanted but no signer is named (Apache: InsecureTrustManagerFactory)."""
     return True
 
 
@@ -190,7 +192,7 @@ def _twisted(certificate: x509.Certificate) -> Certificate:
 @implementer(IOpenSSLClientConnectionCreator)
 @attrs.frozen(eq=False)
 class _AnyHost:
-    """Connections whose server shows a certificate of whatever host."""
+    """Makes connections whose server may show a certificate for any host."""
 
     context: SSL.Context
 
@@ -199,7 +201,7 @@ class _AnyHost:
 
 
 def client_creators(settings: ClientSettings, now: float) -> Callable[[str], IOpenSSLClientConnectionCreator]:
-    """Host -> what begins an encrypted connection to it. Raises ConfigError."""
+    """Return host -> what starts an encrypted connection to it. Raises ConfigError."""
     cert_name, key_name, trust_name = settings.names
     identity = None
     if settings.cert_path is not None:
@@ -226,7 +228,7 @@ def _private(identity: Identity) -> PrivateCertificate:
 def encrypted_from_the_start(
     factory: ServerFactory[Any], certificate: Place, key: Place, password: str | None, now: float, clock: IReactorTime
 ) -> ServerFactory[Any]:
-    """The same factory, its connections encrypted from their first byte on. Raises ConfigError."""
+    """Return the same factory with connections encrypted from their first byte. Raises ConfigError."""
     identity = read_identity(certificate, key, password, now)
     return cast(ServerFactory[Any], EncryptedFactory(_options(identity), False, factory, clock=clock))
 
@@ -234,10 +236,11 @@ def encrypted_from_the_start(
 def put_below(
     connection: Any, creator: IOpenSSLServerConnectionCreator, clock: IReactorTime | None
 ) -> TLSMemoryBIOProtocol:
-    """Begin TLS below a protocol on a TCP transport, as its server; what the transport reads goes through it from now on.
+    """Start TLS below a protocol on a TCP transport, as its server; everything that the transport reads goes through it
+    from now on.
 
-    `connection` has the transport and is it to
-    the producer, of which no interface tells.
+    `connection` has the transport and is the transport's protocol and
+    its producer, which no interface expresses.
     """
     transport = connection.transport
     producer, streaming = transport.producer, transport.streamingProducer

@@ -1,7 +1,7 @@
-"""The encryption of one server: which connections are taken, and certificates that are read again when their files change.
+"""Encrypts the connections of one server, and reads its certificates again when their files change.
 
-In permissive mode one port takes both: the first byte of a TLS handshake is 0x16, that of a frame's length is 0 or 1
-(Apache: NettyRemotingServer.TlsModeHandler).
+In permissive mode one port serves both kinds: the first byte of a TLS handshake is 0x16, that of a frame's length is 0 or
+1 (Apache: NettyRemotingServer.TlsModeHandler).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 HANDSHAKE = 0x16
 
 TLS_CERT_KEY = "tls.server.certPath"
-"""How errors name the file."""
+"""The name of the file in errors."""
 
 LOOK_SECONDS = 5.0
-"""How often it is looked whether the files of certificates changed."""
+"""The interval at which the files of certificates are checked for changes."""
 
 Stamp = tuple[tuple[str, int, int, int], ...]
 
@@ -40,12 +40,12 @@ Stamp = tuple[tuple[str, int, int, int], ...]
 @implementer(interfaces.IOpenSSLServerConnectionCreator)
 @attrs.define(eq=False)
 class ServerEncryption:
-    """Of one server. It begins TLS on its connections: those made from now on have the present certificate."""
+    """The encryption of one server. New connections get the present certificate."""
 
     settings: TlsOptions
     now: Callable[[], float]
     clock: interfaces.IReactorTime | None = None
-    """Of the reactor that the server runs on, which flushes what is written; None for the default one."""
+    """The clock of the server's reactor, which flushes writes; None for the default reactor."""
     alpn: tuple[bytes, ...] = ()
     """Protocols that are offered to clients which ask for some (RFC 7301)."""
     log = Logger()
@@ -58,7 +58,7 @@ class ServerEncryption:
         return self.settings.tls_server_mode
 
     def serverConnectionForTLS(self, tlsProtocol: TLSMemoryBIOProtocol) -> SSL.Connection:
-        """Asked by Twisted for each connection."""
+        """Return the OpenSSL connection; Twisted calls it for each connection."""
         from OpenSSL import SSL
 
         if self._context is None:
@@ -86,7 +86,7 @@ class ServerEncryption:
         return min(one.not_valid_after_utc for one in read_certificates(Place(TLS_CERT_KEY, path), self.now()))
 
     def look(self) -> None:
-        """Read them again if their files changed; what is damaged changes nothing, and is said once."""
+        """Read the files again if they changed; a damaged file changes nothing, and is logged once."""
         try:
             if self._stamp_now() == self._stamp:
                 return
@@ -107,7 +107,7 @@ class ServerEncryption:
         return tuple((path, one.st_mtime_ns, one.st_size, one.st_ino) for path, one in stats)
 
     def expect(self, connection: Any) -> None:
-        """Look at the first byte that a new connection gets, and begin TLS where the peer does.
+        """Check the first byte of a new connection, and start TLS if the peer does.
 
         `connection` is a protocol on a TCP transport, as put_below needs it.
         """
@@ -130,7 +130,7 @@ class ServerEncryption:
         connection.dataReceived = first
 
     def of_links(self, factory: protocol.ServerFactory) -> protocol.ServerFactory:
-        """The same factory for replication's connections; with haTls encrypted from their first byte on."""
+        """Return the same factory for replication's connections; with haTls, encrypted from their first byte on."""
         if not self.settings.ha_tls:
             return factory
         from twisted_mq.encryption.connection import EncryptedFactory
@@ -138,11 +138,11 @@ class ServerEncryption:
         return cast(protocol.ServerFactory, EncryptedFactory(self, False, factory, clock=self.clock))
 
     def of_requests(self, connect: Connect) -> Connect:
-        """The same endpoints for the server's own requests, encrypted where that is asked for. Raises ConfigError."""
+        """Return the same endpoints for the server's own requests, encrypted if the settings say so. Raises ConfigError."""
         return self._encrypted(connect) if encrypts_requests(self.settings) else connect
 
     def of_link(self, connect: Connect) -> Connect:
-        """The same endpoints for a slave's link to its master. Raises ConfigError."""
+        """Return the same endpoints for a slave's link to its master. Raises ConfigError."""
         return self._encrypted(connect) if self.settings.ha_tls else connect
 
     def _encrypted(self, connect: Connect) -> Connect:
@@ -152,7 +152,7 @@ class ServerEncryption:
 def server_encryption(
     options: TlsOptions, now: Callable[[], float], clock: interfaces.IReactorTime | None = None
 ) -> ServerEncryption | None:
-    """What the settings ask for, certificates read; None where nothing is encrypted. Raises ConfigError, MissingExtra."""
+    """Return the encryption of the settings, certificates read; None without encryption. Raises ConfigError, MissingExtra."""
     settings = with_tls_file(options)
     takes = settings.tls_server_mode is not TlsMode.DISABLED or settings.ha_tls
     if not takes and not encrypts_requests(settings):

@@ -1,4 +1,4 @@
-"""How connections to servers are encrypted."""
+"""Defines settings of encrypted connections to servers."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from twisted_mq.config.tls_options import TlsMode, TlsOptions
 
 @attrs.frozen
 class ClientSettings:
-    """How a client's connections are encrypted. Without `auth_server` a server may show any certificate; `check_host` asks
-    besides whether it is that of the host connected to.
+    """Settings of a client's encrypted connections. Without `auth_server`, a server may show any certificate;
+    `check_host` also requires that it is valid for the host.
     """
 
     cert_path: str | None = None
@@ -20,11 +20,11 @@ class ClientSettings:
     trust_cert_path: str | None = None
     check_host: bool = True
     names: tuple[str, str, str] = ("tls_cert_path", "tls_key_path", "tls_trust_cert_path")
-    """How errors name the settings."""
+    """The names of the settings in errors."""
 
 
 def own_settings(options: TlsOptions) -> ClientSettings:
-    """Of a server's own connections to others. As with Apache, hosts' names are not looked at."""
+    """Return the settings of a server's own connections to others. As in Apache, host names are not checked."""
     return ClientSettings(
         cert_path=options.tls_client_cert_path,
         key_path=options.tls_client_key_path,
@@ -37,5 +37,5 @@ def own_settings(options: TlsOptions) -> ClientSettings:
 
 
 def encrypts_requests(options: TlsOptions) -> bool:
-    """Whether a server's own requests are encrypted."""
+    """Return True if a server's own requests are encrypted."""
     return options.tls_enable or options.use_tls or options.tls_server_mode is TlsMode.ENFORCING

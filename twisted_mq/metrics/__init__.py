@@ -1,1 +1,1 @@
-"""Figures of a server for Prometheus, and whether it is well. Loaded where metricsExporterType=PROM alone."""
+"""Publishes a server's metrics for Prometheus, and its health. Loaded only with metricsExporterType=PROM."""

@@ -1,4 +1,4 @@
-"""What a figure is called, what its labels are, and where it comes from: tables of such rows are all that a server declares."""
+"""Declares metrics by tables: each row has a name, its labels, and the source of its value."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Spread(Protocol):
     total: float
 
     def buckets(self) -> Iterable[tuple[str, float]]:
-        """Limits as text, +Inf the last, with how many values are not above them."""
+        """Return the limits as text, +Inf last, with the number of values up to each."""
 
 
 Row: TypeAlias = tuple[tuple[str, ...], float | Spread]
-"""The values of the labels, and the figure."""
+"""The values of the labels, and the metric's value."""
 
 ROWS_A_SLICE = 500
 _KINDS = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "histogram": HistogramMetricFamily}
@@ -36,9 +36,9 @@ _KINDS = {"gauge": GaugeMetricFamily, "counter": CounterMetricFamily, "histogram
 
 @attrs.frozen
 class Family(Generic[Measured]):
-    """One name: a gauge, a counter whose name ends in _total, or a histogram. What is not known has no row.
+    """A metric: a gauge, a counter whose name ends in _total, or a histogram. Unknown values have no row.
 
-    Prometheus reads the unit behind the name, as 5.3.3's page has it: rocketmq_storage_size is rocketmq_storage_size_bytes.
+    On the page the unit follows the name, as in 5.3.3: rocketmq_storage_size is rocketmq_storage_size_bytes.
     """
 
     name: str
@@ -50,19 +50,19 @@ class Family(Generic[Measured]):
 
     @property
     def shown_name(self) -> str:
-        """With its unit."""
+        """Return the name with its unit."""
         return self.name if not self.unit or self.name.endswith(f"_{self.unit}") else f"{self.name}_{self.unit}"
 
 
 def one(value: float) -> list[Row]:
-    """The only row of a figure without labels of its own."""
+    """Return the only row of a metric without labels of its own."""
     return [((), value)]
 
 
 def collected(
     measured: Measured, families: Iterable[Family[Measured]], common: Mapping[str, str], *, units_in_names: bool = True
 ) -> Work[list[Metric]]:
-    """All of them with the labels that every figure has, some rows in each slice."""
+    """Collect all metrics with the common labels, some rows in each slice."""
     metrics: list[Metric] = []
     seen = 0
     for family in families:
@@ -86,7 +86,7 @@ def _add(metric: Metric, labels: tuple[str, ...], value: float | Spread) -> None
 
 
 def page_text(metrics: Iterable[Metric]) -> bytes:
-    """In Prometheus' text format 0.0.4; families without a row are left out."""
+    """Return Prometheus' text format 0.0.4; families without a row are left out."""
     return generate_latest(_Collected([metric for metric in metrics if metric.samples]))
 
 
@@ -99,7 +99,9 @@ class _Collected(Collector):
 
 
 def common_labels(pairs: str, **own: str) -> dict[str, str]:
-    """Those of metricsLabel ("name:value,name:value") and the server's own. Raises ConfigError, which names the pair."""
+    """Return the labels of metricsLabel ("name:value,name:value") and the server's own. Raises ConfigError, which names
+    the pair.
+    """
     labels = {}
     for pair in filter(None, pairs.split(",")):
         name, colon, value = pair.partition(":")
@@ -110,7 +112,7 @@ def common_labels(pairs: str, **own: str) -> dict[str, str]:
 
 
 def text_of(turns: Turns, in_thread: InThread, work: Work[list[Metric]]) -> defer.Deferred[bytes]:
-    """The page, made of what such work collects."""
+    """Return the page of the metrics that such work collects."""
     found = turns.run("figures", work)
     if isinstance(found, defer.Deferred):
         return found.addCallback(lambda metrics: in_thread(page_text, metrics))

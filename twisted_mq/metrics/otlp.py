@@ -1,7 +1,7 @@
-"""Pushes figures to an OpenTelemetry collector by gRPC (metricsExporterType=OTLP_GRPC); loaded where that is set alone.
+"""Pushes metrics to an OpenTelemetry collector by gRPC (metricsExporterType=OTLP_GRPC); loaded only with that setting.
 
-What Prometheus would read becomes one ExportMetricsServiceRequest: gauges, monotonic cumulative sums, histograms. A collector
-that does not answer is named once, and tried again at the next turn.
+The metrics that Prometheus would read become one ExportMetricsServiceRequest: gauges, monotonic cumulative sums,
+histograms. A collector that does not answer is logged once, and tried again at the next turn.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _CUMULATIVE = otlp.AGGREGATION_TEMPORALITY_CUMULATIVE
 
 @attrs.frozen
 class Span:
-    """Of the sums: from the server's start to now, in ns since 1970."""
+    """The period of the sums: from the server's start to now, in ns since 1970."""
 
     start: int
     now: int
 
 
 def export_request(metrics: Iterable[Metric], service: Mapping[str, str], span: Span) -> bytes:
-    """All figures as one request; `service` names who they are of."""
+    """Return all metrics as one request; `service` identifies their server."""
     made = [one for metric in metrics for one in _metrics(metric, span)]
     scope = otlp.ScopeMetrics(scope=InstrumentationScope(name=SCOPE), metrics=made)
     resource = otlp.ResourceMetrics(resource=Resource(attributes=_attributes(service)), scope_metrics=[scope])
@@ -87,7 +87,7 @@ def _by_labels(metric: Metric) -> dict[tuple[tuple[str, str], ...], list[Sample]
 
 
 def _histogram(samples: list[Sample], span: Span) -> otlp.HistogramDataPoint:
-    """Prometheus counts what is not above a limit, OTLP what is between two."""
+    """Convert a histogram: Prometheus counts values up to a limit, OTLP those between two limits."""
     limits = [(sample.labels["le"], int(sample.value)) for sample in samples if "le" in sample.labels]
     counts = [count for _, count in limits]
     labels = {name: value for name, value in samples[0].labels.items() if name != "le"}
@@ -103,7 +103,7 @@ def _histogram(samples: list[Sample], span: Span) -> otlp.HistogramDataPoint:
 
 
 def headers_of(text: str) -> list[tuple[str, str]]:
-    """Those of metricsGrpcExporterHeader ("name:value,name:value"). Raises ConfigError, without a value in it."""
+    """Return the headers of metricsGrpcExporterHeader ("name:value,name:value"). Raises ConfigError, without a value in it."""
     headers = []
     for pair in filter(None, text.split(",")):
         name, colon, value = pair.partition(":")
@@ -114,7 +114,7 @@ def headers_of(text: str) -> list[tuple[str, str]]:
 
 
 class Pusher:
-    """Sends to one collector. `collect` fires with the figures; the call is made in a thread."""
+    """Sends to one collector. `collect` fires with the metrics; the call is made in a thread."""
 
     log = Logger()
 
@@ -126,7 +126,7 @@ class Pusher:
         in_thread: InThread,
         now_ms: Callable[[], int],
     ) -> None:
-        """Raises ConfigError."""
+        """Create a pusher. Raises ConfigError."""
         target = options.metrics_grpc_exporter_target.strip()
         if not target:
             raise ConfigError("host:port of a collector is needed", key="metricsGrpcExporterTarget", value="")
@@ -153,7 +153,7 @@ class Pusher:
         return pushed.addCallbacks(self._sent, self._not_sent)
 
     def _send(self, metrics: list[Metric]) -> str:
-        """In a thread. What the collector did not take, in its words. Raises grpc.RpcError."""
+        """Send, in a thread. Returns the collector's reason for what it refused. Raises grpc.RpcError."""
         request = export_request(metrics, self._service, Span(self._start, self._now_ms() * 1_000_000))
         answer = self._export(request, timeout=self._seconds, metadata=self._headers)
         refused = answer.partial_success
@@ -178,5 +178,5 @@ class Pusher:
             self.log.warn("figures not pushed, tried again: target={target} {why}", target=self._target, why=why)
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         self._channel.close()

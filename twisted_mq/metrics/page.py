@@ -1,6 +1,6 @@
-"""The page of a server's figures: /metrics for Prometheus, /health and /ready for whoever starts and restarts it.
+"""Serves a server's metrics: /metrics for Prometheus, /health and /ready for supervisors that start and restart it.
 
-/health is 503 where a restart may help, /ready where the server should get no work now; both say why as JSON.
+/health is 503 if a restart may help, /ready if the server should get no work now; both give the reasons as JSON.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from twisted_mq.logs import Logger
 from twisted_mq.web_bounds import BoundedSite
 
 IDLE_SECONDS = 30.0
-"""How long a connection may say nothing."""
+"""The time that a connection may be silent."""
 
 Text = Callable[[], defer.Deferred[bytes]]
 Complaints = Callable[[], list[str]]
-"""What is wrong; none where all is well."""
+"""Returns what is wrong; empty if all is well."""
 
 
 class MetricsPage(Resource):
-    """Scrapes that come while figures are collected get the same ones."""
+    """Serves the metrics. Requests that come while metrics are collected get the same ones."""
 
     isLeaf = True
     log = Logger()
@@ -61,7 +61,7 @@ class MetricsPage(Resource):
 
 
 class StatePage(Resource):
-    """200 where nothing is wrong, else 503."""
+    """Answers 200 if nothing is wrong, otherwise 503."""
 
     isLeaf = True
 
@@ -77,7 +77,7 @@ class StatePage(Resource):
 
 
 class MetricsSite(BoundedSite):
-    """All pages."""
+    """Serves all pages."""
 
     def __init__(
         self, text: Text, unhealthy: Complaints, not_ready: Complaints, reactor: interfaces.IReactorTime
@@ -90,4 +90,4 @@ class MetricsSite(BoundedSite):
         self.noisy = False
 
     def log(self, request: Request) -> None:
-        """Scrapes are not logged."""
+        """Log nothing: there are too many requests for metrics."""

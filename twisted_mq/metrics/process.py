@@ -1,4 +1,4 @@
-"""Figures that every server has: its process, its connections, and what holds its reactor up."""
+"""Makes the metrics that every server has: its process, its connections, and what blocks its reactor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.remoting.server import RemotingServerFactory
 
 
 class Serves(Protocol):
-    """What an answer is made of, of any server."""
+    """The parts of any server that an answer is made from."""
 
     @property
     def server(self) -> RemotingServerFactory: ...
@@ -29,6 +29,6 @@ FAMILIES: tuple[Family[Serves], ...] = (
 
 
 def of_process() -> Iterable[Metric]:
-    """Memory, processor time, files, collections of garbage."""
+    """Return memory, processor time, files, garbage collections."""
     yield from PROCESS_COLLECTOR.collect()
     yield from GC_COLLECTOR.collect()

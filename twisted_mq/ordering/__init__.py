@@ -1,1 +1,3 @@
-"""Strictly ordered queues that outlive their brokers: which broker group takes sends and which is consumed, as pure rules."""
+"""Defines strictly ordered queues that outlive their brokers: which broker group takes sends and which is consumed, as
+pure rules.
+"""

@@ -1,4 +1,4 @@
-"""Applies an event to a unit's lists in the coordinator: read, apply the rule, write if nobody else wrote meanwhile."""
+"""Applies an event to a unit's lists in the coordinator: read, apply the rule, write unless another client wrote meanwhile."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from twisted_mq.ordering.rules import Event, Fault, Ready, Reported, apply
 ATTEMPTS = 8
 
 CATCHING_UP = "/catching-up"
-"""Never there but within a change."""
+"""A node that exists only within a change."""
 
 
 async def change(
     coordinator: ICoordinator, topic: str, unit: str, event: Event, fault: Fault, also: Sequence[Operation] = ()
 ) -> Lists:
-    """The lists after the event, which are written when this fires, with `also`.
+    """Return the lists after the event. They are written when this fires, together with `also`.
 
-    Fails with a Refused, with DocumentFault, and as `commit` does: with Conflict where the unit is not declared, where
-    others were quicker each time, or where a group is not as well as `fault` says. After NoAnswer it is not known
+    Fails with a Refused, with DocumentFault, and as `commit` does: with Conflict if the unit is not declared, if
+    others were quicker each time, or if a group's health is not as `fault` says. After NoAnswer it is not known
     whether they were written; the same event again does no harm.
     """
     path = unit_path(topic, unit)
@@ -47,20 +47,20 @@ async def change(
 
 
 async def catch_up(coordinator: ICoordinator) -> None:
-    """Fires when whatever is read from then on is no older than this call. Fails as `commit` does.
+    """Fire when every later read is at least as new as this call. Fails as `commit` does.
 
-    Of an ensemble the server that a session begins at may lag behind the others; it has all that a change came after.
+    The server of an ensemble on which a session begins may lag behind the others; after a change it has everything before that.
     """
     await coordinator.commit(is_absent(CATCHING_UP))
 
 
 def is_absent(path: str) -> list[Operation]:
-    """What fails with Conflict where the node is there. Its parent has to be."""
+    """Return operations that fail with Conflict if the node exists. Its parent has to exist."""
     return [Create(path), Delete(path)]
 
 
 def _checks(before: Lists, after: Lists, event: Event) -> list[Operation]:
-    """Both brokers of a group that becomes the head, or joins the list, are there at that moment."""
+    """Return checks that both brokers of a group that becomes the head, or joins the list, are there at that moment."""
     joins = event.group if isinstance(event, Ready) else None
     group = after.head if after.epoch != before.epoch else joins
     return [] if group is None else [Check(member_path(group, broker_id)) for broker_id in (MASTER, SLAVE)]

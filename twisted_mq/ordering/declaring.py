@@ -1,4 +1,4 @@
-"""Declarations of ordered topics in the coordinator: made with the empty lists of their units, and taken back."""
+"""Declares ordered topics in the coordinator, with the empty lists of their units, and removes declarations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_ONCE = 1000
 
 
 async def declare(coordinator: ICoordinator, declared: OrderedTopic) -> None:
-    """Have the topic and all its units; units that are there stay as they are, and the groups are those of `declared`.
+    """Declare the topic and all its units; existing units stay as they are, and the groups become those of `declared`.
 
     Fails as `commit` does.
     """
@@ -33,7 +33,7 @@ async def declare(coordinator: ICoordinator, declared: OrderedTopic) -> None:
 
 
 async def take_back(coordinator: ICoordinator, topic: str) -> None:
-    """Have no such topic any more; nobody takes its sends from then on. Fails as `commit` does."""
+    """Remove the declaration of a topic; no broker takes its sends from then on. Fails as `commit` does."""
     path = topic_path(topic)
     units = [Delete(unit_path(topic, unit)) for unit in await coordinator.children(path)]
     for begin in range(0, len(units), AT_ONCE):
@@ -43,7 +43,7 @@ async def take_back(coordinator: ICoordinator, topic: str) -> None:
 
 
 async def _delete_below(coordinator: ICoordinator, path: str) -> None:
-    """A node and all below it, but for what others make anew meanwhile."""
+    """Delete a node and all below it, except nodes that others create again meanwhile."""
     for name in await coordinator.children(path):
         await _delete_below(coordinator, f"{path}/{name}")
     try:

@@ -1,4 +1,4 @@
-"""The coordinator's nodes as JSON documents. What makes no sense is refused: nobody guesses what a hand's edit meant."""
+"""Reads and writes the coordinator's nodes as JSON documents. A malformed document is refused: manual edits are not guessed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_QUEUES = 65535
 
 
 class DocumentFault(Exception):
-    """A node's document that is none: `path`, `field` (empty where it is no object at all), `value` and the reason."""
+    """Raised for a malformed document: `path`, `field` (empty if it is not an object at all), `value` and the reason."""
 
     def __init__(self, path: str, field: str, value: object, reason: str) -> None:
         place = f"{path}: {field}" if field else path
@@ -32,7 +32,7 @@ class DocumentFault(Exception):
 
 
 class Overtaken(DocumentFault):
-    """Lists that are older than what a group's store holds: the coordinator was restored from an older state."""
+    """Raised for lists that are older than what a group's store holds: the coordinator was restored from an older state."""
 
     def __init__(self, path: str, lists: Lists, mark: StoreMark) -> None:
         reason = (
@@ -49,10 +49,11 @@ class Overtaken(DocumentFault):
 
 @attrs.frozen
 class Member:
-    """A living broker of a group. `fault` says why the group must not take sends, None where it may for this broker.
+    """A living broker of a group. `fault` says why the group must not take sends, None if this broker allows it.
 
-    `complete` is False for one that (re)started and may miss what its partner has. `asks_session` is True for one that, as a
-    master, acknowledges ordered messages only while its slave confirms its session; older brokers know of no such thing.
+    `complete` is False for a broker that (re)started and may lack what its partner has. `asks_session` is True for one
+    that, as a master, acknowledges ordered messages only while its slave confirms its session; older brokers do not know
+    it.
     """
 
     address: str
@@ -72,7 +73,7 @@ class UnreachedHead:
 
 @attrs.frozen
 class GroupWish:
-    """What operators want of a group; a group without the node is as one that is not retired."""
+    """The wishes of operators for a group; a group without the node is not retired."""
 
     retired: bool = False
 
@@ -81,12 +82,12 @@ class GroupWish:
 
 
 def encode_topic(topic: OrderedTopic) -> bytes:
-    """The declaration at `topic_path`."""
+    """Encode the declaration at `topic_path`."""
     return _encode({"queues": topic.queues, "groups": topic.groups, "together": topic.together})
 
 
 def encode_lists(lists: Lists) -> bytes:
-    """The lists at `unit_path`."""
+    """Encode the lists at `unit_path`."""
     consume = [[term.group, term.epoch] for term in lists.consume]
     document = {"epoch": lists.epoch, "send": lists.send, "consume": consume}
     if lists.forks:
@@ -97,12 +98,12 @@ def encode_lists(lists: Lists) -> bytes:
 
 
 def encode_group(wish: GroupWish) -> bytes:
-    """The wish at `group_path`."""
+    """Encode the wish at `group_path`."""
     return _encode({"retired": wish.retired})
 
 
 def encode_member(member: Member) -> bytes:
-    """The broker at `member_path`."""
+    """Encode the broker at `member_path`."""
     return _encode(
         {
             "address": member.address,
@@ -114,7 +115,7 @@ def encode_member(member: Member) -> bytes:
 
 
 def encode_unreached(report: UnreachedHead) -> bytes:
-    """The report at `unreached_path`."""
+    """Encode the report at `unreached_path`."""
     return _encode(attrs.asdict(report))
 
 
@@ -126,7 +127,7 @@ def _encode(document: dict[str, object]) -> bytes:
 
 
 def decode_topic(path: str, data: bytes) -> OrderedTopic:
-    """Raises DocumentFault."""
+    """Decode a declaration. Raises DocumentFault."""
     document = _Document(path, data)
     queues = document.take("queues", _is_number(1, MOST_QUEUES), f"1 to {MOST_QUEUES} queues")
     groups = document.take("groups", _is_names, "a list of broker names, at least one, none twice")
@@ -135,7 +136,7 @@ def decode_topic(path: str, data: bytes) -> OrderedTopic:
 
 
 def decode_lists(path: str, data: bytes) -> Lists:
-    """Raises DocumentFault, also for lists that no event leads to, and Overtaken."""
+    """Decode lists. Raises DocumentFault, also for lists that no event leads to, and Overtaken."""
     lists = read_lists(path, data)
     mark = lists.overtaken_by
     if mark is not None:
@@ -144,7 +145,7 @@ def decode_lists(path: str, data: bytes) -> Lists:
 
 
 def read_lists(path: str, data: bytes) -> Lists:
-    """The lists, overtaken ones too. Raises DocumentFault for any other fault."""
+    """Decode lists, including overtaken ones. Raises DocumentFault for any other fault."""
     document = _Document(path, data)
     epoch = document.take("epoch", _is_number(0), "a number from 0 on")
     send = document.take("send", _is_texts, "a list of broker names")
@@ -161,12 +162,12 @@ def read_lists(path: str, data: bytes) -> Lists:
 
 
 def decode_group(path: str, data: bytes) -> GroupWish:
-    """Raises DocumentFault."""
+    """Decode a wish. Raises DocumentFault."""
     return GroupWish(_Document(path, data).take("retired", _is_bool, "true or false"))
 
 
 def decode_member(path: str, data: bytes) -> Member:
-    """Raises DocumentFault."""
+    """Decode a broker. Raises DocumentFault."""
     document = _Document(path, data)
     address = document.take("address", _is_text, "host:port")
     fault = document.take("fault", lambda value: value is None or _is_text(value), "a text or null")
@@ -175,7 +176,7 @@ def decode_member(path: str, data: bytes) -> Member:
 
 
 def decode_unreached(path: str, data: bytes) -> UnreachedHead:
-    """Raises DocumentFault."""
+    """Decode a report. Raises DocumentFault."""
     document = _Document(path, data)
     group = document.take("group", _is_text, "a broker name")
     epoch = document.take("epoch", _is_number(1), "a number from 1 on")
@@ -183,7 +184,7 @@ def decode_unreached(path: str, data: bytes) -> UnreachedHead:
 
 
 class _Document:
-    """`values` are its fields; those that nobody asks for are passed over."""
+    """A document being read. `values` are its fields; unknown ones are skipped."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self.path = path
@@ -195,7 +196,7 @@ class _Document:
             raise DocumentFault(path, "", self.values, "no JSON object")
 
     def take(self, field: str, fits: Callable[[Any], bool], wanted: str, default: object = None) -> Any:
-        """A field's value. Raises DocumentFault where it does not fit, or is missing without a default."""
+        """Return a field's value. Raises DocumentFault if it does not fit, or is missing without a default."""
         if field not in self.values and default is None:
             raise DocumentFault(self.path, field, None, f"is missing, {wanted} is needed")
         value = self.values.get(field, default)
@@ -225,7 +226,7 @@ def _is_names(value: Any) -> bool:
 
 
 def _are_rows(numbers: int) -> Callable[[Any], bool]:
-    """Lists of a broker name and so many numbers."""
+    """Return a check for lists of a broker name and that many numbers."""
     whole = _is_number(0)
     return lambda value: (
         isinstance(value, list)

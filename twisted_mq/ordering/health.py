@@ -1,4 +1,4 @@
-"""Why a broker group must not take sends, from what its brokers and its operators say in the coordinator. Pure."""
+"""Decides why a broker group must not take sends, from the nodes of its brokers and its operators. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MASTER, SLAVE = 0, 1
 
 
 def group_fault(members: Mapping[int, Member], wish: GroupWish) -> str | None:
-    """The first thing that keeps it from it; None for a group that is well. `members` are its living brokers by id."""
+    """Return the first fault; None for a healthy group. `members` are its living brokers by id."""
     if wish.retired:
         return "it is retired: mq order restore takes it back"
     for broker_id, name in ((MASTER, "master"), (SLAVE, "slave")):

@@ -1,7 +1,7 @@
-"""The two lists of an ordered queue, and what is declared of an ordered topic.
+"""Defines the two lists of an ordered queue, and the declaration of an ordered topic.
 
-The send list's head alone takes sends, the consume list's head alone is consumed. The consume list names the groups in
-the order in which they took sends, each with the epoch in which it did.
+Only the head of the send list takes sends, and only the head of the consume list is consumed. The consume list names the
+groups in the order in which they took sends, each with the epoch in which it did.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 WHOLE_TOPIC = "all"
-"""The unit of a topic whose queues move together, where others have the queue's number."""
+"""The unit of a topic whose queues move together; other units have the queue's number."""
 
 
 @attrs.frozen
@@ -22,7 +22,7 @@ class Term:
 
 @attrs.frozen
 class StoreMark:
-    """The newest message of a unit in a group's store: its epoch and its leader's term, 0 where there is none."""
+    """The newest message of a unit in a group's store: its epoch and its leader's term, 0 without a message."""
 
     group: str
     epoch: int
@@ -33,8 +33,9 @@ class StoreMark:
 class Lists:
     """The two lists of a unit: a queue, or a whole topic. `epoch` counts heads of the send list; it is 0 before the first.
 
-    `stores` is empty unless a group's store holds messages that are newer than the lists. It then has a mark of each group.
-    `forks` are terms in whose epoch another group took messages, too, because the coordinator went back; a repair notes them.
+    `stores` is empty unless a group's store holds messages that are newer than the lists. It then has a mark of each
+    group. `forks` are terms in whose epoch another group took messages, too, because the coordinator went back; a repair
+    records them.
     """
 
     epoch: int = 0
@@ -45,28 +46,28 @@ class Lists:
 
     @property
     def head(self) -> str | None:
-        """The group that takes sends; None where senders wait. Its epoch is `epoch`."""
+        """Return the group that takes sends; None if senders wait. Its epoch is `epoch`."""
         return self.send[0] if self.send else None
 
     @property
     def consumed(self) -> Term | None:
-        """The group to consume from; None where nothing is left anywhere and nobody takes sends."""
+        """Return the group to consume from; None if nothing is left anywhere and no group takes sends."""
         return self.consume[0] if self.consume else None
 
     @property
     def overtaken_by(self) -> StoreMark | None:
-        """The newest mark of a store that the lists do not explain: the coordinator went back. None where they are sound."""
+        """Return the newest mark of a store that the lists do not explain: the coordinator went back. None for sound lists."""
         return max(filter(self.is_behind, self.stores), key=lambda mark: mark.epoch, default=None)
 
     def is_behind(self, mark: StoreMark) -> bool:
-        """Whether the group's newest message was taken in an epoch that the lists do not know, or know as another group's."""
+        """Return True if the group's newest message has an epoch that the lists do not know, or know as another group's."""
         if mark.epoch > self.epoch:
             return True
         owners = {term.group for term in self.consume if term.epoch == mark.epoch}
         return bool(owners) and mark.group not in owners and Term(mark.group, mark.epoch) not in self.forks
 
     def has_backlog(self, group: str) -> bool:
-        """Whether a group may hold messages that are not consumed."""
+        """Return True if a group may hold messages that are not consumed."""
         return any(term.group == group for term in self.consume)
 
 
@@ -81,5 +82,5 @@ class OrderedTopic:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The last part of its units' paths."""
+        """Return the last parts of its units' paths."""
         return (WHOLE_TOPIC,) if self.together else tuple(str(queue) for queue in range(self.queues))

@@ -1,18 +1,18 @@
-"""The rules of an ordered queue: its two lists and something that happened in, its lists after that out. Pure.
+"""Computes the lists of an ordered queue after an event: its two lists and the event in, the new lists out. Pure.
 
-| what the article says | event | send list | consume list |
-|---|---|---|---|
-| a group with a broker that is down leaves the send list | Lost | the group leaves it | as it was |
-| a group that becomes the sender joins the consume list's end first | (promotion) | has another head | (head, epoch + 1) joins |
-| a group that is well again and has no backlog joins the send list's end | Ready | the group joins its end | as it was |
-| a group that is consumed and takes no sends leaves the consume list's head | Drained | as it was | its head leaves it |
-| (planned maintenance) | Retired | the group leaves it | as it was |
-| (planned hand-over) | Moved | the group is its head, the old head leaves it | as it was |
-| a sender cannot reach the head and says so | Unreached | the group leaves it, if another one is well | as it was |
-| (the coordinator lost changes) | Reported | as it was, blocked until an operator repairs it | as it was |
+    | what the article says | event | send list | consume list |
+    |---|---|---|---|
+    | a group with a broker that is down leaves the send list | Lost | the group leaves it | as it was |
+    | a group that becomes the sender joins the consume list's end first | (promotion) | another head | (head, epoch + 1) joins |
+    | a group that is well again and has no backlog joins the send list's end | Ready | the group joins its end | as it was |
+    | a group that is consumed and takes no sends leaves the consume list's head | Drained | as it was | its head leaves it |
+    | (planned maintenance) | Retired | the group leaves it | as it was |
+    | (planned hand-over) | Moved | the group is its head, the old head leaves it | as it was |
+    | a sender cannot reach the head and says so | Unreached | the group leaves it, if another one is well | as it was |
+    | (the coordinator lost changes) | Reported | as it was, blocked until an operator repairs it | as it was |
 
-Each row that leaves the send list with another head promotes that, in the same change: whoever reads who takes sends, reads
-too that this group is consumed after all before it.
+An event that leaves the send list with another head promotes that head in the same change. So every reader that sees which
+group takes sends also sees that this group is consumed after all those before it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ import attrs
 from twisted_mq.ordering.lists import Lists, StoreMark, Term
 
 Fault = Callable[[str], str | None]
-"""Why a group must not take sends, in words (a broker is missing, it is retired, ...); None for one that is well."""
+"""Returns why a group must not take sends, in words (a broker is missing, it is retired, ...); None for a healthy one."""
 
 
 class Refused(Exception):
-    """A rule does not allow this now; the text says why, and what would free it."""
+    """Raised when a rule does not allow this now; the text says why, and what would allow it."""
 
     def __init__(self, group: str, reason: str) -> None:
         super().__init__(f"{group}: {reason}")
@@ -39,23 +39,23 @@ class Refused(Exception):
 
 
 class NotWell(Refused):
-    """The group lacks a broker, is retired, or is not declared."""
+    """Raised when the group lacks a broker, is retired, or is not declared."""
 
 
 class HasBacklog(Refused):
-    """The group holds messages that are not consumed."""
+    """Raised when the group holds messages that are not consumed."""
 
 
 class TakesSends(Refused):
-    """The group is the send list's head: it is not drained as long as it is."""
+    """Raised when the group is the send list's head, because it cannot be drained while it is."""
 
 
 class NotConsumed(Refused):
-    """Another group is consumed before this one."""
+    """Raised when another group is consumed before this one."""
 
 
 class NotWaiting(Refused):
-    """The group is not in the send list."""
+    """Raised when the group is not in the send list."""
 
 
 @attrs.frozen
@@ -67,7 +67,7 @@ class Lost:
 
 @attrs.frozen
 class Ready:
-    """Both brokers of the group are well, and all that it holds of the unit is consumed."""
+    """Both brokers of the group are healthy, and all that it holds of the unit is consumed."""
 
     group: str
 
@@ -96,7 +96,7 @@ class Moved:
 
 @attrs.frozen
 class Unreached:
-    """The producer that leads cannot reach the group in the epoch in which it takes sends, and the group agrees to leave."""
+    """The leading producer cannot reach the group in the epoch in which it takes sends, and the group agrees to leave."""
 
     group: str
     epoch: int
@@ -104,7 +104,7 @@ class Unreached:
 
 @attrs.frozen
 class Reported:
-    """A group says what its store holds, because the lists are older than that, or another group said so."""
+    """A group reports what its store holds, because the lists are older than that, or another group reported so."""
 
     mark: StoreMark
 
@@ -113,7 +113,7 @@ Event = Lost | Ready | Drained | Retired | Moved | Unreached | Reported
 
 
 def apply(lists: Lists, event: Event, fault: Fault) -> Lists:
-    """The lists after an event, the same object where it changes nothing. Raises a Refused; `lists` have no fault."""
+    """Return the lists after an event, the same object if nothing changes. Raises a Refused; `lists` have no fault."""
     return TRANSITIONS[type(event)](lists, event, fault)
 
 
@@ -179,10 +179,11 @@ def _reported(lists: Lists, event: Reported, fault: Fault) -> Lists:
 
 
 def repaired(lists: Lists) -> Lists:
-    """The lists after a repair: with all that the stores hold to be consumed, in the order of its epochs, and nobody sending.
+    """Return the lists after a repair: everything in the stores is to be consumed, in the order of its epochs, and no
+    group sends.
 
-    What was drained after the lists' time joins again, and is drained at once. Where two groups took messages in one epoch,
-    the one that the lists do not know took them first.
+    Terms that were drained after the lists' time join again, and are drained at once. If two groups took messages in one
+    epoch, the group that the lists do not know took them first.
     """
     behind = {mark.group: Term(mark.group, mark.epoch) for mark in lists.stores if lists.is_behind(mark)}
     terms = [*behind.values(), *(term for term in lists.consume if term.group not in behind)]
@@ -198,7 +199,7 @@ def _check_well(group: str, fault: Fault) -> None:
 
 
 def _promoted(lists: Lists, candidates: Sequence[str], fault: Fault) -> Lists:
-    """The first candidate that is well becomes the head; those before it leave the send list with the old one."""
+    """Promote the first healthy candidate to head; those before it leave the send list with the old one."""
     for place, group in enumerate(candidates):
         if fault(group) is None:
             epoch = lists.epoch + 1
@@ -223,7 +224,7 @@ TRANSITIONS: Mapping[type, Transition] = MappingProxyType(
 
 
 def fault_of(lists: Lists) -> tuple[str, str] | None:
-    """The list and what is wrong in it, for lists that no row of the table leads to; None for sound ones."""
+    """Return the list and what is wrong in it, for lists that no row of the table leads to; None for sound ones."""
     groups = [term.group for term in lists.consume]
     epochs = [term.epoch for term in lists.consume]
     last = lists.consume[-1] if lists.consume else None

@@ -1,7 +1,7 @@
-"""What the coordinator holds of ordered topics, followed by watches: declarations, lists, living brokers, wishes.
+"""Follows the coordinator's nodes of ordered topics by watches: declarations, lists, living brokers, wishes.
 
-It may be late, never wrong: whoever acts on it reads again when it writes. Documents that make no sense are problems,
-each with its path; what they said before counts no longer.
+It may be late, never wrong: code that acts on it reads again when it writes. Malformed documents are problems,
+each with its path; their earlier content does not count any more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NOT_KNOWN = "its brokers are not known yet"
 
 @attrs.define(eq=False)
 class _Followed:
-    """One node, read anew after each change, one read at a time; `told` takes what was read."""
+    """A node that is read again after each change, one read at a time; `told` takes what was read."""
 
     path: str
     read: Callable[[str], defer.Deferred[Any]]
@@ -47,7 +47,7 @@ class _Followed:
     complete: Callable[[int], None]
     end: Callable[[], None] = lambda: None
     is_told: bool = False
-    """Whether it was read once."""
+    """True if it was read once."""
     _reads: bool = False
     _again: bool = False
     _ended: bool = False
@@ -70,7 +70,7 @@ class _Followed:
         try:
             found = await self.read(self.path)
         except (NoAnswer, SessionLost):
-            return  # CONNECTED has it looked at again
+            return  # CONNECTED makes it read again
         except CoordinationError as problem:
             self.failed(self.path, problem)
             return
@@ -93,7 +93,7 @@ class _Followed:
 
 
 class OrderView:
-    """`unit_changed(topic, unit)` is called after a unit's lists changed, `others_changed` after anything else did."""
+    """The view. `unit_changed(topic, unit)` is called after a unit's lists changed, `others_changed` after any other change."""
 
     log = Logger()
 
@@ -112,7 +112,7 @@ class OrderView:
         self.overtaken: dict[UnitKey, Lists] = {}
         """Lists that do not count, because a store holds something newer."""
         self.problems: dict[str, str] = {}
-        """Path -> why what is there does not count."""
+        """Path -> why its document does not count."""
         self._read_last: dict[UnitKey, tuple[int, int]] = {}
         """Version of a unit's node, and the epoch in it."""
         self._coordinator = coordinator
@@ -133,7 +133,7 @@ class OrderView:
         self._followed.clear()
 
     def forget(self) -> None:
-        """The session is over: what was read in it counts no longer, all is read again in the next."""
+        """End the session: what was read in it does not count any more, and is read again in the next."""
         self.units.clear()
         self.overtaken.clear()
         for followed in self._followed.values():
@@ -141,23 +141,23 @@ class OrderView:
         self._unread = len(self._followed)
 
     def read_again(self) -> None:
-        """Read everything anew: the server that is asked knew less before."""
+        """Read everything again, because the server that was asked knew less before."""
         self.forget()
         for followed in tuple(self._followed.values()):
             followed.look()
 
     @property
     def is_complete(self) -> bool:
-        """Whether all was read once, in this session."""
+        """Return True if everything was read once in this session."""
         return not self._unread and bool(self._followed)
 
     def fault(self, group: str) -> str | None:
-        """Why a group must not take sends; None for one that may."""
+        """Return why a group must not take sends; None if it may."""
         members = self.members.get(group)
         return NOT_KNOWN if members is None else group_fault(members, self.wishes.get(group, GroupWish()))
 
     def problem_of(self, topic: str, unit: str) -> str | None:
-        """Why nobody knows the lists of a unit; None where they are known."""
+        """Return why the lists of a unit are unknown; None if they are known."""
         for path in (TOPICS, topic_path(topic), unit_path(topic, unit)):
             if path in self.problems:
                 return self.problems[path]
@@ -198,7 +198,7 @@ class OrderView:
             self.log.error("ordered queues are blocked: {problem}", problem=text)
 
     def _decoded(self, path: str, node: Node, decode: Callable[[str, bytes], Any]) -> Any:
-        """The document; None, and a problem is noted, where it makes no sense."""
+        """Return the document; None, and a problem is recorded, if it is malformed."""
         try:
             document = decode(path, node.data)
         except DocumentFault as fault:
@@ -212,7 +212,7 @@ class OrderView:
         self._note_problem(path, None)
         return document
 
-    # what was read
+    # nodes that were read
 
     def _topics_told(self, names: tuple[str, ...]) -> None:
         self._note_problem(TOPICS, None)
@@ -225,7 +225,7 @@ class OrderView:
         self._others_changed()
 
     def _known_topics(self) -> list[str]:
-        """Those whose declarations are followed; the list of topics itself is followed as `/topics/`."""
+        """Return the topics whose declarations are followed; the list of topics itself is followed as `/topics/`."""
         prefix = f"{TOPICS}/"
         names = [path[len(prefix) :] for path in self._followed if path.startswith(prefix)]
         return [name for name in names if name and "/" not in name]
@@ -268,7 +268,7 @@ class OrderView:
         self._unit_changed(topic, unit)
 
     def _not_taken_back(self, key: UnitKey, path: str, node: Node) -> Lists | None:
-        """The lists; None where a hand took their epoch back: sends that were fenced off would count again."""
+        """Return the lists; None if their epoch was set back by hand, because fenced sends would then count again."""
         lists: Lists | None = self._decoded(path, node, decode_lists)
         if lists is None:
             return None

@@ -1,1 +1,1 @@
-"""A proxy that records remoting traffic: what `mq record` runs."""
+"""Records remoting traffic with a proxy, for `mq record`."""

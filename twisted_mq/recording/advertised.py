@@ -1,4 +1,4 @@
-"""Keeps clients on the proxy: addresses of brokers in answers about routes become those of listeners that forward to them."""
+"""Keeps clients on the proxy: replaces addresses of brokers in answers about routes by listeners that forward to them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from twisted_mq.recording.proxy import ProxyFactory
 from twisted_mq.remoting.listen import bind, listen
 
 ROUTES = frozenset({int(RequestCode.GET_ROUTEINFO_BY_TOPIC), int(RequestCode.GET_BROKER_CLUSTER_INFO)})
-"""Requests whose answers say where brokers are."""
+"""Requests whose answers contain addresses of brokers."""
 _ADDRESS = re.compile(rb'"((?:[\w.-]+|\[[0-9a-fA-F:]+\]):[0-9]{1,5})"')
 LOOPBACK = "127.0.0.1"
 
 
 class RouteRewrite:
-    """Of one connection: changes the addresses in answers to ROUTES, and nothing else."""
+    """Changes the addresses in one connection's answers to ROUTES, and nothing else."""
 
     def __init__(self, proxy_of: Callable[[str], str]) -> None:
         self._proxy_of = proxy_of
@@ -47,7 +47,7 @@ class RouteRewrite:
 
 
 def _decoded(frame: bytes) -> RemotingCommand | None:
-    """None for a frame that nobody can read; it goes on as it is."""
+    """Return the command; None for a frame that cannot be parsed, which is forwarded unchanged."""
     try:
         (command,) = FrameDecoder().receive_data(frame)
     except (ProtocolError, ValueError):
@@ -56,7 +56,7 @@ def _decoded(frame: bytes) -> RemotingCommand | None:
 
 
 class Advertised:
-    """The listener on loopback for each server that an answer named, opened when it is named first."""
+    """The listeners on loopback, one for each server that an answer named, opened when it is first named."""
 
     def __init__(
         self, reactor: interfaces.IReactorSocket, factory_for: Callable[[tuple[str, int]], ProxyFactory]
@@ -66,7 +66,7 @@ class Advertised:
         self._ports: dict[str, int] = {}
 
     def proxy_of(self, address: str) -> str:
-        """Where clients are to go instead of this address."""
+        """Return the proxy's address to use instead of this one."""
         if address not in self._ports:
             host, _, port = address.rpartition(":")
             factory = self._factory_for((host.strip("[]"), int(port)))

@@ -1,7 +1,7 @@
-"""Listens on loopback and forwards to one server, frame by frame recorded; nothing is changed but what `rewrite` changes.
+"""Listens on loopback and forwards to one server, recording each frame; only `rewrite` changes anything.
 
-Bytes go on as they come: a stream that is no frames, as one that is encrypted, is forwarded all the same and not recorded. A
-side that takes its bytes slowly is waited for.
+Bytes are forwarded as they come. A stream without frames, such as an encrypted one, is forwarded all the same and not
+recorded. If a side takes its bytes slowly, the other waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_CONNECTIONS = 1000
 
 
 class Rewrite(Typed):
-    """What changes frames of one connection on their way; the same frame where nothing is to be changed."""
+    """Changes frames of one connection on their way; returns the same frame if nothing has to change."""
 
     def __call__(self, from_client: bool, frame: bytes) -> bytes: ...
 
@@ -38,10 +38,10 @@ class Record(Typed):
 
 
 class Side(Protocol):
-    """One of the two connections of a pair; what it reads, the other one writes."""
+    """A side of a pair of connections; it reads what the other writes."""
 
     transport: Any
-    """Twisted declares what is used of it in three interfaces."""
+    """Any, because Twisted declares the methods used here in three interfaces."""
     other: Side | None = None
 
     def __init__(self, from_client: bool, record: Record, rewrite: Rewrite) -> None:
@@ -55,11 +55,11 @@ class Side(Protocol):
         self.ended: Deferred[None] = Deferred()
 
     def connectionMade(self) -> None:
-        """Read nothing before the other side is there."""
+        """Read nothing before the other side is connected."""
         self.transport.pauseProducing()
 
     def joined(self, other: Side, connection: bytes) -> None:
-        """The other side is there: it gets what came so far, and each waits for the other's slow peer."""
+        """Pass on what came so far to the other side; from now on each waits for the other's slow peer."""
         self.other, self.connection = other, connection
         if self._lost:
             other.transport.loseConnection()
@@ -77,7 +77,7 @@ class Side(Protocol):
         self.other.transport.write(b"".join(map(self._seen, self._cut(data))))
 
     def _cut(self, data: bytes) -> list[tuple[bool, bytes]]:
-        """The whole frames, each with True; behind what is no frame, all as it comes, with False."""
+        """Return the whole frames, each with True; after something that is not a frame, all the rest as it comes, with False."""
         if self._cutter is None:
             return [(False, data)]
         frames = [(True, frame) for frame in self._cutter.receive_data(data)]
@@ -106,7 +106,7 @@ class Side(Protocol):
 
 
 class ProxyFactory(ServerFactory):
-    """Connects each client with the server; `rewrite` makes one of its own for each connection."""
+    """Connects each client with the server; `rewrite` makes one rewrite for each connection."""
 
     noisy = False
 
