@@ -15,6 +15,8 @@ from attrs import field
 from twisted_mq.protocol.bodies.types import Bits, Int32, Int64, wire
 from twisted_mq.protocol.errors import BodyError
 
+MOST_POPPED = 32
+"""A pop gives at most so many messages: the bits of its check point (Apache: PopMessageProcessor)."""
 MOST_BIT_SET_BYTES = 8192
 """Far more than a pop of 32 messages spans; a bit set costs time for each of its bits."""
 CHECK_POINT_TAG, ACK_TAG, BATCH_ACK_TAG = "ck", "ack", "bAck"
@@ -38,7 +40,11 @@ class BatchAck:
     bit_set: str | None = field(default=None, metadata=wire("b", older="bitSet"))
 
     def offsets_between(self, first: int, last: int) -> list[int]:
-        """The acknowledged offsets in a range, both ends included. Raises BodyError."""
+        """Return the acknowledged offsets in a range, both ends included: at most MOST_POPPED.
+
+        Raises BodyError for a bit set that is damaged, too long, or of more messages than one pop gives. Each bit would be a
+        number in the revive log, so that a request of 6 MB would make 240 MB of records.
+        """
         if self.bit_set is None:
             raise BodyError("BatchAck.b", "a bit set is needed, got none")
         try:
@@ -47,11 +53,15 @@ class BatchAck:
             raise BodyError("BatchAck.b", f"{error}, got {self.bit_set[:80]!r}") from error
         if len(data) > MOST_BIT_SET_BYTES:
             raise BodyError("BatchAck.b", f"at most {MOST_BIT_SET_BYTES} bytes are taken, got {len(data)}")
-        passed = min(max(0, first - self.start_offset), 8 * MOST_BIT_SET_BYTES)
-        begin = self.start_offset + passed
-        count = min(max(0, last + 1 - begin), 8 * MOST_BIT_SET_BYTES)
-        bits = reversed(f"{(int.from_bytes(data, 'little') >> passed) & ((1 << count) - 1):b}")
-        return [begin + index for index, bit in enumerate(bits) if bit == "1"]
+        bits = int.from_bytes(data, "little")
+        if bits.bit_count() > MOST_POPPED:
+            raise BodyError("BatchAck.b", f"a pop gives at most {MOST_POPPED} messages, got {bits.bit_count()} bits")
+        offsets = []
+        while bits:
+            lowest = bits & -bits
+            offsets.append(self.start_offset + lowest.bit_length() - 1)
+            bits ^= lowest
+        return [offset for offset in offsets if first <= offset <= last]
 
 
 @attrs.frozen

@@ -22,6 +22,7 @@ from twisted_mq.protocol.bodies import (
     UnlockBatchRequestBody,
     encode_body,
 )
+from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.batch_entry import encode_entry
 from twisted_mq.protocol.layouts.host import pack_host
@@ -64,7 +65,12 @@ def _queues() -> list[MessageQueue]:
 
 
 def _acks(bits: int, count: int) -> bytes:
-    bit_set = base64.b64encode(b"\xff" * (bits // 8)).decode()
+    spread = (
+        sum(1 << (bits * index // MOST_POPPED) for index in range(MOST_POPPED))
+        if bits > MOST_POPPED
+        else (1 << bits) - 1
+    )
+    bit_set = base64.b64encode(spread.to_bytes(bits // 8, "little")).decode()
     one = BatchAck("G", "T", "0", start_offset=0, queue_id=0, revive_queue_id=0, pop_time=1, invisible_time=10_000,
                    bit_set=bit_set)  # fmt: skip
     return encode_body(BatchAckMessageRequestBody("broker-cap", [one] * count))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.text.java import parse_int
 
-MOST_MESSAGES = 32
-"""The number of bits of a check point."""
 CLOCK_SLACK_MS = 60_000
 
 
@@ -18,7 +17,7 @@ def check_point_fault(point: PopCheckPoint, stored_ms: int, longest_ms: int) -> 
     differences = point.offset_differences or []
     times = parse_int(point.times_put_again or "0")
     faults = {
-        f"n: 0 to {MOST_MESSAGES} messages, got {point.count}": not 0 <= point.count <= MOST_MESSAGES,
+        f"n: 0 to {MOST_POPPED} messages, got {point.count}": not 0 <= point.count <= MOST_POPPED,
         f"d: an offset for each of {point.count} messages, got {len(differences)}": (
             len(differences) not in (0, point.count)
         ),

@@ -19,11 +19,11 @@ from twisted_mq.broker.pop.checks import (
     readable_topic,
     refused_with,
 )
-from twisted_mq.broker.pop.credible import MOST_MESSAGES
 from twisted_mq.broker.pop.held import NotHeld, after, hold
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import Popped, PopReader
 from twisted_mq.broker.waiting_requests import Kind, Line
+from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import PopMessageRequestHeader, PopMessageResponseHeader
@@ -101,8 +101,8 @@ class PopMessageProcessor:
     def _check_numbers(self, header: PopMessageRequestHeader) -> None:
         broker, options = self._broker, self._broker.options
         ip = broker.advertised_ip
-        if header.max_msg_nums > MOST_MESSAGES:
-            remark = f"the broker[{ip}] pop message's num is greater than {MOST_MESSAGES}"
+        if header.max_msg_nums > MOST_POPPED:
+            remark = f"the broker[{ip}] pop message's num is greater than {MOST_POPPED}"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
         if not options.timer_wheel_enable:
             remark = f"the broker[{ip}] pop message is forbidden because timerWheelEnable is false"

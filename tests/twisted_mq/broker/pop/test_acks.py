@@ -132,6 +132,7 @@ BAD_BATCHES = [
     ({"bit_set": None}, 1, "BatchAck.b: a bit set is needed, got none"),
     ({"bit_set": "*"}, 1, "BatchAck.b: "),
     ({"bit_set": "A" * 12000}, 1, "BatchAck.b: at most 8192 bytes are taken, got 9000"),
+    ({"bit_set": bits(*range(33))}, 1, "BatchAck.b: a pop gives at most 32 messages, got 33 bits"),
     ({"retry": "7"}, 1, "acks[1].r: 0, 1 or 2 is needed, got '7'"),
     ({"retry": None}, 1, "acks[1]: c, t and r are needed, got BatchAck("),
     ({"revive_queue_id": 7}, 13, "reviveQid[7] is illegal"),
@@ -163,6 +164,14 @@ def test_offsets_that_the_queue_does_not_have_are_passed_over(desk: PopDesk) -> 
     before = len(waiting(desk))
     assert desk.ack_batch(batch(popped, 50), batch(popped, 0, topic="Nowhere", queue_id=3, start_offset=5)).code == 0
     assert len(waiting(desk)) == before
+
+
+def test_an_entry_acknowledges_as_many_messages_as_a_pop_gives(tmp_path: Path) -> None:
+    desk = PopDesk(tmp_path)
+    desk.send(*map(str, range(33)))
+    popped = messages(desk.pop(queueId=0))
+    assert desk.ack_batch(batch(popped, *range(32))).code == 0
+    assert decode_body(BatchAckMsg, waiting(desk)[-1].body).ack_offsets == [*range(32)]
 
 
 def test_slave_refuses_what_writes_the_revive_log(tmp_path: Path) -> None:
