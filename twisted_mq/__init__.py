@@ -1,1 +1,1 @@
-"""Everything of RocketMQ that runs on Twisted: servers, client library, commands."""
+"""Contains everything of RocketMQ that runs on Twisted: servers, client library, commands."""

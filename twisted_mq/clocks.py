@@ -1,6 +1,6 @@
-"""The two clocks: timers follow monotonic time, the time of day only stamps messages and is shown to people.
+"""Provides the two clocks: timers follow monotonic time; the time of day is only for the times in messages and for people.
 
-Twisted's reactors take the time of day for both, so a clock that is set back by an hour stops every timer for an hour.
+Twisted's reactors use the time of day for both, so a clock that is set back by an hour stops every timer for an hour.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def follow_monotonic_time(reactor: IReactorTime) -> None:
 
 
 def time_of_day(clock: IReactorTime) -> Callable[[], float]:
-    """Return what tells the seconds since 1970: the machine's clock, or the virtual one that stands for it in a test."""
+    """Return a function for the seconds since 1970: the machine's clock or, in a test, the virtual clock."""
     shown: Callable[[], float] | None = getattr(clock, "time_of_day", None)
     if shown is not None:
         return shown
@@ -39,20 +39,20 @@ def time_of_day(clock: IReactorTime) -> Callable[[], float]:
 
 
 def wall_ms(clock: IReactorTime) -> Callable[[], int]:
-    """Return what tells the time of day in ms since 1970."""
+    """Return a function for the time of day in ms since 1970."""
     shown = time_of_day(clock)
     return lambda: int(shown() * 1000)
 
 
 STEP_MS = 500
-"""By less than this the two clocks may differ without a step: each is read by itself, and drift is slow."""
+"""The clocks may differ by this much without a step: each is read by itself, and drift is slow."""
 
 
 @attrs.define(eq=False)
 class ClockSteps:
-    """By how much the time of day was set since the start.
+    """Measures how far the time of day was set since the start.
 
-    A time that is kept on disk or came from a peer is a time of day. `deadline - steps.ms()` is the same moment for timers.
+    Times on disk or from peers are times of day. `deadline - steps.ms()` is the same moment for timers.
     """
 
     now_ms: Callable[[], int]
@@ -69,6 +69,6 @@ class ClockSteps:
         return self._noted
 
     def latest_ms(self) -> int:
-        """Return a time of day that no message stored up to now is stamped later than, though the clock was set back."""
+        """Return a time of day that no message stored so far is later than, even after the clock was set back."""
         self.ms()
         return self.now_ms() + self._most

@@ -1,4 +1,4 @@
-"""Which extra brings what a part cannot start without; setup.cfg has all of an extra's packages."""
+"""Maps optional parts to the extras that they need; setup.cfg has all of an extra's packages."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ EXTRAS = {
     "pcap": ("dpkt",),
     "proxy": ("google", "h2", "javaproperties"),
     "tls": ("OpenSSL", "service_identity"),
-    # what Spark's workers need too; matplotlib is the report's
+    # Spark's workers need these too; matplotlib is for the report
     "spark": ("numpy", "pyarrow", "pyspark"),
     "zstd": ("zstandard",),
 }
 
 
 class MissingExtra(ImportError):
-    """What is missing, and the command that installs it."""
+    """Raised when packages are missing; the text names them and the command that installs them."""
 
 
 def require(part: str, extra: str, *only: str) -> None:
-    """Raises MissingExtra where a package of the extra, or one of `only`, is not installed; imports none of them."""
+    """Check that all packages of the extra, or those of `only`, are installed, without importing them. Raises MissingExtra."""
     missing = [name for name in only or EXTRAS[extra] if find_spec(name) is None]
     if missing:
         raise MissingExtra(f'{part} needs {", ".join(missing)}: pip install "rocketmq-twisted[{extra}]"')

@@ -1,6 +1,6 @@
-"""Lines of one cause that come again and again: the first ones are written, the others counted.
+"""Limits repeated log lines of one cause: the first ones are written, the others counted.
 
-A cause is a line's format in its module. Who makes a server say the same 87,000 times makes it say so a few times a minute.
+A cause is a line's format in its module. A peer that makes a server log the same line 87,000 times gets a few a minute.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOST_LINES = 100
 MOST_COMPLAINTS = 5
 """The limit of warnings and errors of one cause in a minute, in servers and commands."""
 MOST_CAUSES = 10_000
-"""Past that all are forgotten: causes are lines of the source, there are not so many."""
+"""The most causes; past that all are forgotten. Causes are lines of the source, so there are not that many."""
 
 Cause = tuple[str, int, str]
 """Module, level and format."""
@@ -41,7 +41,7 @@ class LeftOut:
 
 
 class LogRepeats:
-    """`most` says how many lines of a level are written in a minute."""
+    """Counts lines. `most` returns how many lines of a level are written in a minute."""
 
     def __init__(
         self, most: Callable[[int], int] = lambda level: MOST_LINES, now: Callable[[], float] = time.monotonic
@@ -53,7 +53,7 @@ class LogRepeats:
         self._due = 0.0
 
     def takes(self, cause: Cause, text: Callable[[], str]) -> bool:
-        """Whether a line is to be written; else it is counted."""
+        """Return True if a line is to be written; otherwise count it."""
         with self._lock:
             minute = self._minutes.get(cause)
             if minute is None:

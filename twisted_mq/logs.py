@@ -1,6 +1,6 @@
-"""The log is the standard library's, named by module. Lines written by Twisted's calls go there too.
+"""Logs to the standard library's loggers, named by module. Lines written by Twisted's calls go there too.
 
-What peers send is made safe here, in one place: a field fills no other line and is short, lines that repeat are counted.
+Peers' texts are made safe here, in one place: a field fills no other line and is short, and repeated lines are counted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TWISTEDS = {number: level for level, number in LEVELS.items()}
 
 
 MOST_CHARACTERS = 1000
-"""The limit of one field of a line in characters. Names come from peers, and may have megabytes."""
+"""The limit of one field of a line in characters. Names come from peers, and can be megabytes long."""
 
 _PLAIN = (int, float, type(None))
 
@@ -43,7 +43,7 @@ repeats = LogRepeats()
 
 
 def shown(text: str) -> str:
-    """Return a text that fills no line but its own: what is not printable is escaped, what is long is shortened."""
+    """Return a text that stays within its line: unprintable characters are escaped, long texts are shortened."""
     if len(text) > MOST_CHARACTERS:
         text = f"{text[:MOST_CHARACTERS]}... ({len(text)} characters)"
     if text.isprintable():
@@ -54,7 +54,7 @@ def shown(text: str) -> str:
 
 
 class Shown:
-    """A field that is no text, as lines show it."""
+    """A field that is not text, as lines show it."""
 
     __slots__ = ("_value",)
 
@@ -77,7 +77,7 @@ def _field(value: object) -> object:
 
 
 def _shown_failure(failure: Failure) -> Failure:
-    """The same failure; where its text fills more than a line, a stand-in of the same name with that text shown."""
+    """Return the failure or, if its text fills more than a line, a replacement of the same name with a safe text."""
     error = failure.value
     text = str(error)
     if shown(text) == text:
@@ -87,10 +87,10 @@ def _shown_failure(failure: Failure) -> Failure:
 
 
 class Logger(twisted.logger.Logger):
-    """Twisted's logger, whose lines go to the standard library's logger of the module that made it.
+    """Twisted's logger, whose lines go to the standard library's logger of the module that created it.
 
-    Text and traceback are the record's; its attribute `event` has the fields. `failure` is critical unless told otherwise.
-    Fields are escaped and shortened; lines that repeat are counted.
+    The record has the text and the traceback; its attribute `event` has the fields. `failure` is critical by default.
+    Fields are escaped and shortened; repeated lines are counted.
     """
 
     def __get__(self, instance: object, owner: type | None = None) -> Logger:
@@ -131,7 +131,7 @@ def tell_left_out(*, at_end: bool = False) -> None:
 
 
 def complain_seldom() -> None:
-    """In servers and commands: write few of the warnings and errors that repeat."""
+    """Write only a few of the warnings and errors that repeat, for servers and commands."""
     repeats.most = lambda level: MOST_COMPLAINTS if level >= logging.WARNING else MOST_LINES
 
 
@@ -139,7 +139,7 @@ atexit.register(tell_left_out, at_end=True)
 
 
 def shown_event(event: LogEvent) -> LogEvent:
-    """Return an event that fills no line but its own: Twisted's own, or another library's, with its text and failure shown.
+    """Return a safe event: Twisted's own, or another library's, with its text and failure escaped.
 
     Events of ours are returned as they are.
     """
@@ -158,7 +158,7 @@ _KEPT = ("log_level", "log_namespace", "log_time", "log_system", "isError")
 @attrs.frozen
 @implementer(ILogObserver)
 class Safely:
-    """Hands events to an observer whose lines are kept: a peer's text in them forges no other line."""
+    """Passes events to an observer whose lines are kept: a peer's text in them cannot forge another line."""
 
     observer: ILogObserver
 
@@ -167,14 +167,14 @@ class Safely:
 
 
 class TwistedHandler(logging.Handler):
-    """Hands records to Twisted's log, with their own name and level."""
+    """Passes records to Twisted's log, with their own name and level."""
 
     def emit(self, record: logging.LogRecord) -> None:
         globalLogPublisher(getattr(record, "event", None) or event_of(record))
 
 
 def event_of(record: logging.LogRecord) -> LogEvent:
-    """The event of a line that was written by the standard library's calls."""
+    """Return the event of a line that was written by the standard library's calls."""
     event: LogEvent = {
         "log_level": max(
             (level for level, number in LEVELS.items() if number <= record.levelno), default=LogLevel.debug
@@ -195,7 +195,7 @@ _to_twisted = TwistedHandler()
 
 @provider(ILogObserver)
 def to_standard(event: LogEvent) -> None:
-    """An observer of Twisted's log: what Twisted itself says (an error nobody handled, above all) becomes a record."""
+    """Convert Twisted's own events (above all, unhandled errors) to records: an observer of Twisted's log."""
     event = shown_event(event)
     failure = event.get("log_failure")
     trace = (failure.type, failure.value, failure.getTracebackObject()) if failure is not None else None
@@ -204,7 +204,7 @@ def to_standard(event: LogEvent) -> None:
 
 
 def log_to_standard() -> None:
-    """Every line of Twisted's own goes to the standard library's log, as ours do; not where those go to Twisted's.
+    """Send every line of Twisted's own to the standard library's log, like ours, unless those go to Twisted's.
 
     The faces for asyncio and for plain calls do that. Calling it twice is harmless.
     """
@@ -213,9 +213,9 @@ def log_to_standard() -> None:
 
 
 def log_to_twisted() -> None:
-    """Every line of this process goes to Twisted's log: ours whatever their level, those of others from info on.
+    """Send every line of this process to Twisted's log: ours whatever their level, others' from info on.
 
-    The daemons and `mq` call it; so does a program of one's own that runs under twistd. Calling it twice is harmless.
+    The daemons and `mq` call it; a program that runs under twistd can too. Calling it twice is harmless.
     """
     with contextlib.suppress(ValueError):
         globalLogPublisher.removeObserver(to_standard)

@@ -1,7 +1,7 @@
-"""What is special where this project is imported from the archive that `mq spark pack` writes.
+"""Supports importing this project from the archive that `mq spark pack` writes.
 
-Python imports no compiled modules from archives: beside each of them lies a stub of its name, which is Python and puts the
-compiled module in its own place.
+Python imports no compiled modules from archives: next to each of them is a stub of its name, which is Python and replaces
+itself by the compiled module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STUB = f"from {__name__} import load\n\nload(__spec__)\n"
 
 
 def load(stub: ModuleSpec) -> None:
-    """What a stub does. Raises ImportError where the archive was made for another Python or machine."""
+    """Load a compiled module for its stub. Raises ImportError if the archive is for another Python or machine."""
     archive = stub.loader
     assert isinstance(archive, zipimporter)
     stem = os.path.join(archive.archive, *stub.name.split("."))
@@ -38,13 +38,13 @@ def load(stub: ModuleSpec) -> None:
 
 
 def archive_of(module: str) -> str | None:
-    """The archive that a module was imported from; None for one that is installed."""
+    """Return the archive that a module was imported from; None for an installed module."""
     spec = sys.modules[module].__spec__
     return spec.loader.archive if spec is not None and isinstance(spec.loader, zipimporter) else None
 
 
 def restore(archive: str, pickled: bytes) -> object:
-    """An object of a class and a state, pickled, which need this archive on the path. It is to be pickled by value itself."""
+    """Return an object of a pickled class and state, which need this archive on the path. Pickle it by value itself."""
     if archive not in sys.path:
         sys.path.insert(1, archive)
     kind, state = pickle.loads(pickled)
@@ -54,7 +54,7 @@ def restore(archive: str, pickled: bytes) -> object:
 
 
 def _replace(name: str, content: bytes, suffix: str) -> None:
-    """The system loads shared objects from files alone; one that is loaded needs its file no more."""
+    """Write a shared object to a file: the system loads it only from one, and does not need it afterwards."""
     with tempfile.NamedTemporaryFile(suffix=suffix) as copy:
         copy.write(content)
         copy.flush()

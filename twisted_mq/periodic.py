@@ -1,4 +1,4 @@
-"""Periodic jobs: each survives its own failure, says it once, and goes on."""
+"""Runs periodic jobs: each survives its own failure, logs it once, and goes on."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from twisted.python import failure
 from twisted_mq.logs import Logger
 
 TOO_SOON = 0.01
-"""Part of its interval by which a turn may come early: timers of an event loop run by another clock than its time."""
+"""The part of its interval by which a turn may come early: timers of an event loop use another clock than its time."""
 
 
 class PeriodicJob:
-    """Calls `work` every so many seconds, first after that time; a turn whose Deferred waits is not overtaken.
+    """Calls `work` every so many seconds, first after that time; the next turn waits for a turn's Deferred.
 
-    A failure is logged with its traceback, the same one again only after a turn that went well. Twisted's LoopingCall would
-    install the default reactor, in an asyncio program, too.
+    A failure is logged with its traceback, the same one again only after a turn that succeeded. Twisted's LoopingCall
+    would install the default reactor, even in an asyncio program.
     """
 
     log = Logger()
@@ -34,14 +34,14 @@ class PeriodicJob:
         self._plan()
 
     def stop(self) -> None:
-        """No further turn begins. A second call does nothing."""
+        """Start no further turn. A second call does nothing."""
         self._running = False
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
 
     def _plan(self) -> None:
-        """The next turn, at a multiple of the interval after the start."""
+        """Schedule the next turn, at a multiple of the interval after the start."""
         if self._running:
             wait = self._seconds - (self._clock.seconds() - self._began) % self._seconds
             if wait < self._seconds * TOO_SOON:

@@ -1,4 +1,4 @@
-"""Work that blocks, in the threads of a reactor."""
+"""Runs blocking work in the threads of a reactor."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ Result = TypeVar("Result")
 
 
 class InThread(Protocol):
-    """deferToThread, or a stand-in."""
+    """The type of deferToThread, and of its replacements."""
 
     def __call__(
         self, function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> defer.Deferred[Result]:
-        """Fires with what the function returns once it has run."""
+        """Fire with the function's result once it has run."""
 
 
 class CallFromThread(Protocol):
-    """A reactor's callFromThread, or a stand-in."""
+    """The type of a reactor's callFromThread, and of its replacements."""
 
     def __call__(
         self, function: Callable[Arguments, object], *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> None:
-        """Have the reactor's thread call the function; from any thread."""
+        """Make the reactor's thread call the function; callable from any thread."""
 
 
 def at_once(
     function: Callable[Arguments, Result], *arguments: Arguments.args, **named: Arguments.kwargs
 ) -> defer.Deferred[Result]:
-    """Where there are no threads."""
+    """Run the function at once, for callers without threads."""
     return defer.execute(function, *arguments, **named)
 
 
 def threads_of(reactor: interfaces.IReactorTime) -> InThread:
-    """Runs functions in the reactor's threads; a Clock has none, there they run at once."""
+    """Return a function that runs functions in the reactor's threads; a Clock has none, so they run at once."""
     threaded = interfaces.IReactorThreads(reactor, None)
 
     def in_thread(

@@ -1,6 +1,6 @@
-"""Which of RocketMQ 5.3.3's request codes are served here, and why the others are not: the table in docs/reference.
+"""Lists which of RocketMQ 5.3.3's request codes are served here, and why the others are not: the table in docs/reference.
 
-Served is what a process's table of processors has; all else is answered with REQUEST_CODE_NOT_SUPPORTED.
+The codes in a process's table of processors are served; all others are answered with REQUEST_CODE_NOT_SUPPORTED.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ROLES = {"broker": "broker", "namesrv": "name server", "client": "client"}
 """Apache's roles that exist here, and their names for readers."""
 
 WHERE_BY_TIER = {"auth": " where it has users (authenticationEnabled)"}
-"""When codes are served that are not always."""
+"""The condition under which codes are served that are not always served."""
 
 REASONS_BY_ROLE = {
     "controller": "there is no controller",
@@ -29,12 +29,12 @@ REASONS_BY_TIER = {
     "ha": "replication without a controller does not need it",
     "lite/other 5.x": "a part of 5.x that does not exist here",
 }
-"""Why a code is not served where the role that it is for does not say it."""
+"""The reason that a code is not served, unless the role that it is for gives one."""
 
 
 @attrs.frozen
 class Row:
-    """One code: who serves it here, and for the roles that do not, why; both empty where 5.3.3 serves it nowhere."""
+    """A code: the servers that serve it here, and why the other roles do not; both empty if 5.3.3 serves it nowhere."""
 
     code: RequestCode
     served_by: tuple[str, ...]
@@ -42,7 +42,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        """What the table says: served by whom, or refused and why."""
+        """Return the table's text: the servers, or the refusal and its reason."""
         served = f"served by the {' and the '.join(self.served_by)}" if self.served_by else ""
         refused = f"refused: {self.refused}" if self.refused else ""
         where = WHERE_BY_TIER.get(REQUESTS[self.code].tier, "") if served else ""
@@ -50,7 +50,7 @@ class Row:
 
 
 def rows(served: Mapping[str, Collection[int]]) -> list[Row]:
-    """A row for each code of the registry; `served` has the codes of each role of `ROLES`."""
+    """Return a row for each code of the registry; `served` has the codes of each role of `ROLES`."""
     return [_row(code, served) for code in sorted(REQUESTS)]
 
 
@@ -68,7 +68,7 @@ def _reason(code: RequestCode, role: str) -> str:
 
 
 def markdown(table: list[Row]) -> str:
-    """The table as pages show it."""
+    """Return the table as pages show it."""
     lines = ["| code | name | |", "|---:|---|---|"]
     lines += [f"| {int(row.code)} | {row.code.name} | {row.text} |" for row in table]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""How a server stops: step by step, and whatever a step does, the next one runs."""
+"""Stops a server step by step; whatever a step does, the next one runs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from twisted.internet import defer, interfaces
 from twisted_mq.logs import Logger
 
 STEP_SECONDS = 10.0
-"""How long one step may take: then it is cancelled, and what it waited for is given up."""
+"""The time that one step may take: after that it is cancelled, and its work is given up."""
 
 Step: TypeAlias = tuple[str, Callable[[], object]]
-"""What is done, for the log, and the call, which may answer with a Deferred or a coroutine."""
+"""The step's name, for the log, and its call, which may return a Deferred or a coroutine."""
 
 log = Logger()
 
 
 async def stop_all(clock: interfaces.IReactorTime, steps: Iterable[Step]) -> None:
-    """Take the steps in turn. A step that fails or waits too long is logged; never raises."""
+    """Run the steps in turn. A step that fails or takes too long is logged. Never raises."""
     for name, step in steps:
         await take(clock, name, step, STEP_SECONDS)
 
 
 async def take(clock: interfaces.IReactorTime, name: str, step: Callable[[], object], seconds: float) -> bool:
-    """Take one step; whether it ended well within that time."""
+    """Run one step. Returns True if it succeeded within that time."""
     working: defer.Deferred[object] = defer.maybeDeferred(step)
     # a DeferredList that has fired cannot be cancelled while it waits for one of its callbacks
     done: defer.Deferred[object] = defer.Deferred(lambda _: working.cancel())

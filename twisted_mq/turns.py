@@ -1,4 +1,4 @@
-"""Long work in short slices, so that everybody else has their turn between them.
+"""Runs long work in short slices, so that other work has its turn between them.
 
 Work is a generator: it yields after each slice, or yields a Deferred that it waits for, and returns its result. Work of
 one lane (a broker's name, a list, the key-value configuration) runs in the order in which it came, lanes side by side.
@@ -19,11 +19,11 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 
 T = TypeVar("T")
 Pause: TypeAlias = defer.Deferred[Any] | None
-"""Any: what a Deferred fires with is the work's own affair."""
+"""Any, because only the work itself knows what its Deferred fires with."""
 Work = Generator[Pause, None, T]
 
 MAX_WAITING = 1000
-"""Work that may wait in a lane; past it the answer is SYSTEM_BUSY."""
+"""The most work that may wait in a lane; past it the answer is SYSTEM_BUSY."""
 
 
 class Turns:
@@ -34,9 +34,9 @@ class Turns:
         self._lanes: dict[Hashable, deque[Work[None]]] = {}
 
     def run(self, lane: Hashable, work: Work[T]) -> T | defer.Deferred[T]:
-        """The result where the first slice is all and nothing waits in the lane, else a Deferred of it.
+        """Return the result if the first slice is all and nothing waits in the lane, otherwise a Deferred of it.
 
-        Raises BrokerError where too much waits there, and what the work raises in its first slice.
+        Raises BrokerError if too much waits there, and the errors of the work's first slice.
         """
         waiting = self._lanes.get(lane, ())
         if len(waiting) >= MAX_WAITING:
@@ -44,7 +44,7 @@ class Turns:
         return self.must_run(lane, work)
 
     def must_run(self, lane: Hashable, work: Work[T]) -> T | defer.Deferred[T]:
-        """As `run`, however much waits."""
+        """Like `run`, however much waits."""
         waiting = self._lanes.get(lane)
         if waiting is None:
             try:
@@ -59,8 +59,9 @@ class Turns:
         return later
 
     def _through(self, lane: Hashable, waiting: deque[Work[None]], first: Pause) -> Work[None]:
-        """All work of a lane, until none is left, with a pause after each: a hundred answers that are ready at once are
-        long work too."""
+        """Run all work of a lane, with a pause after each: a hundred answers that are ready at once are
+        long work too.
+        """
         yield first
         while waiting:
             yield from waiting[0]
@@ -70,7 +71,7 @@ class Turns:
         del self._lanes[lane]
 
     def stop(self) -> None:
-        """Run nothing any more; what waits is never answered."""
+        """Run nothing any more; waiting work is never answered."""
         self._cooperator.stop()
 
 
@@ -79,14 +80,14 @@ MAX_HELD_BYTES = 64 * 1024 * 1024
 
 
 class Room:
-    """How many large bodies are read at once, and how many bytes may wait for that."""
+    """Limits how many large bodies are parsed at once, and how many bytes may wait for that."""
 
     def __init__(self) -> None:
         self._free = defer.DeferredSemaphore(MAX_LARGE)
         self._held = 0
 
     def keep(self, size: int, work: Work[T]) -> Work[T]:
-        """The same work, that waits for its turn and holds so many bytes until it is done. Raises BrokerError."""
+        """Return work that waits for its turn and holds that many bytes until it is done. Raises BrokerError."""
         if self._held + size > MAX_HELD_BYTES:
             raise BrokerError(
                 ResponseCode.SYSTEM_BUSY, f"{self._held} bytes of requests wait, {size} more are too many"
@@ -104,7 +105,7 @@ class Room:
 
 
 def _settled(work: Work[T], later: defer.Deferred[T]) -> Work[None]:
-    """The work, whose end fires the Deferred."""
+    """Return the work, whose end fires the Deferred."""
     try:
         while True:
             yield _step(work)
@@ -115,7 +116,7 @@ def _settled(work: Work[T], later: defer.Deferred[T]) -> Work[None]:
 
 
 def _step(work: Work[T]) -> Pause:
-    """One slice; a Deferred only if it has not fired yet. Raises StopIteration with the result."""
+    """Run one slice; returns a Deferred only if it has not fired yet. Raises StopIteration with the result."""
     while True:
         awaited = next(work)
         if awaited is None or not awaited.called:
@@ -123,7 +124,7 @@ def _step(work: Work[T]) -> Pause:
 
 
 def outcome(later: defer.Deferred[T]) -> Work[T]:
-    """For work: waits for a Deferred and returns, or raises, what it fires with."""
+    """Wait, within work, for a Deferred, and return or raise its result."""
     results: list[T | failure.Failure] = []
     yield later.addBoth(results.append)
     result = results[0]
@@ -135,5 +136,5 @@ def outcome(later: defer.Deferred[T]) -> Work[T]:
 def then(
     result: T | defer.Deferred[T], make: Callable[[T], RemotingCommand]
 ) -> RemotingCommand | defer.Deferred[RemotingCommand]:
-    """The answer that is made of a result, now or later."""
+    """Return the answer made from a result, now or later."""
     return result.addCallback(make) if isinstance(result, defer.Deferred) else make(result)

@@ -1,4 +1,4 @@
-"""What `--version` prints."""
+"""Makes the text of `--version`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ COMPATIBLE_WITH = "Apache RocketMQ 5.3.3"
 
 
 def installed_version() -> str:
-    """That of the installed package."""
+    """Return the version of the installed package."""
     from importlib.metadata import version
 
     return version("rocketmq-twisted")
 
 
 def version_line(command: str) -> str:
-    """One line, read from the installed package."""
+    """Return one line, read from the installed package."""
     return f"{command} {installed_version()}, compatible with {COMPATIBLE_WITH}"

@@ -1,7 +1,7 @@
-"""Bounds for the HTTP pages of servers: how long a request may take to come, how many connections there may be.
+"""Bounds the HTTP pages of servers: how long a request may take to arrive, how many connections there may be.
 
-A connection past the bound takes the place of another one: of the address with the most, the oldest that has not sent a whole
-request, see `remoting.connection_shares`. So a peer that opens many and says little keeps nobody out.
+A connection past the bound replaces another one: of the address with the most, the oldest that has not sent a whole
+request, see `remoting.connection_shares`. So a peer that opens many and sends little does not block the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_PIPELINED = 32
 RESERVE = 4
 """Connections of an address that was served before which do not give way to others."""
 REQUEST_SECONDS = 10.0
-"""In which a request must be there as a whole, from the start of its connection or from its first byte on."""
+"""The time in which a whole request must arrive, from the start of its connection or from its first byte on."""
 
 
 class BoundedChannel(HTTPChannel):
@@ -37,7 +37,7 @@ class BoundedChannel(HTTPChannel):
     log = Logger()
     site: BoundedSite
     transport: Any
-    """Twisted declares what is used of it in three interfaces."""
+    """Any, because Twisted declares the methods used here in three interfaces."""
     request_seconds = REQUEST_SECONDS
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class BoundedChannel(HTTPChannel):
 
 
 class BoundedRequest(PageRequest):
-    """A request whose body is short, and a form of few fields; one that is not is cut off with its connection."""
+    """A request with a short body, and a form of few fields; any other is cut off with its connection."""
 
     most_bytes = 0
 
@@ -118,7 +118,7 @@ class BoundedRequest(PageRequest):
 
 
 def _count(content: BinaryIO) -> int:
-    """The separators of a form's fields."""
+    """Return the number of separators of a form's fields."""
     content.seek(0)
     return content.read().count(b"&")
 

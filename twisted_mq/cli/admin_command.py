@@ -6,7 +6,7 @@ import click
 
 
 def _names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """Subcommands that begin so."""
+    """Return the subcommands that begin with the text."""
     from twisted_mq.cli.admin.registry import served
 
     return [command.name for command in served() if command.name.startswith(begun)]

@@ -1,4 +1,4 @@
-"""What commands of `mq` that only ask have in common: the connection of an admin tool, and where a look begins."""
+"""Connects the commands of `mq` that only ask, and says where reading begins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEGINNINGS = "earliest, latest, a queue offset, or a time as 2026-11-22T08:00"
 
 
 def ask(servers: Servers, work: Callable[[AdminContext], Coroutine[Any, Any, R]]) -> R:
-    """What the work finds out over connections that are closed then. Raises what it raises."""
+    """Return the result of the work, over connections that are closed after it. Raises its errors."""
     from twisted_mq.cli.admin.connected import connected
     from twisted_mq.cli.errors import report
     from twisted_mq.cli.run import run_under_reactor
@@ -36,7 +36,7 @@ def ask(servers: Servers, work: Callable[[AdminContext], Coroutine[Any, Any, R]]
 
 
 async def begin_of(reader: QueueReader, queue: MessageQueue, beginning: str) -> int:
-    """The offset where a look at a queue begins. Raises CliError for a beginning that is none."""
+    """Return the offset where reading a queue begins. Raises CliError for a malformed beginning."""
     if beginning == "earliest":
         return await reader.min_offset(queue)
     if beginning == "latest":
@@ -47,12 +47,12 @@ async def begin_of(reader: QueueReader, queue: MessageQueue, beginning: str) -> 
 
 
 def is_offset(text: str) -> bool:
-    """Whether it means a queue offset: up to 18 digits."""
+    """Return True if the text is a queue offset: up to 18 digits."""
     return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def time_ms_of(text: str, option: str) -> int:
-    """A time in ms since 1970; without a zone it is of this machine's. Raises CliError for what is none."""
+    """Return a time in ms since 1970; without a zone it is in this machine's. Raises CliError for a malformed text."""
     try:
         return int(datetime.datetime.fromisoformat(text).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):

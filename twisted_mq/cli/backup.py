@@ -1,4 +1,4 @@
-"""`mq backup` and `mq restore`: a proved copy of a store, made while its broker runs."""
+"""Implements `mq backup` and `mq restore`: a proved copy of a store, made while its broker runs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def print_report(report: BackupReport, as_json: bool) -> None:
 
 
 def as_object(report: BackupReport) -> dict[str, Json]:
-    """The report as one JSON object."""
+    """Return the report as one JSON object."""
     return {
         "store": report.directory,
         "of": report.manifest.source,

@@ -1,4 +1,4 @@
-"""`mq completion SHELL`: a script that completes commands and options."""
+"""Implements `mq completion SHELL`: a script that completes commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mq config`: configuration files of brokers and name servers, checked and begun."""
+"""Implements `mq config`: checks configuration files of brokers and name servers, and begins new ones."""
 
 from __future__ import annotations
 

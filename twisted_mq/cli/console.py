@@ -1,4 +1,4 @@
-"""`mq console`: pages in a browser for looking at a cluster and changing it."""
+"""Implements `mq console`: browser pages that show and change a cluster."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def console(
 
 
 def _certificate(path: str | None, key_path: str | None, key_password: str | None) -> OwnCertificate | None:
-    """Raises UsageError for half of one."""
+    """Return the certificate. Raises UsageError if a part is missing."""
     from twisted_mq.console.settings import TLS_CERT, TLS_KEY, OwnCertificate
 
     if path and key_path:
@@ -112,21 +112,21 @@ def _certificate(path: str | None, key_path: str | None, key_password: str | Non
 
 
 def _coordinator(address: str, auth: str, servers: Servers) -> CoordinatorSettings:
-    """Raises CliError."""
+    """Return the coordinator's settings. Raises CliError."""
     from twisted_mq.cli.ordered.session import Connection, settings_of
 
     return settings_of(address, Connection(servers, address, auth))
 
 
 def _without_account(options: ClientOptions) -> ClientOptions:
-    """Nobody's account counts for others."""
+    """Return options without an account, so that one user's account does not sign other users' requests."""
     import attrs
 
     return attrs.evolve(options, access_key=None, secret_key=None)
 
 
 async def _serve(reactor: IReactorTime, settings: ConsoleSettings, as_json: bool) -> None:
-    """Until this coroutine is cancelled."""
+    """Serve until this coroutine is cancelled."""
     from twisted.internet.defer import Deferred
 
     service = started(reactor, settings, as_json)
@@ -140,7 +140,7 @@ async def _serve(reactor: IReactorTime, settings: ConsoleSettings, as_json: bool
 
 
 def started(reactor: IReactorTime, settings: ConsoleSettings, as_json: bool) -> ConsoleService:
-    """A console that listens, and prints where people come in once it is told to invite somebody. Raises PortError."""
+    """Return a console that listens, and prints the address to log in when `invite` is called. Raises PortError."""
     from twisted_mq.console.service import ConsoleService
 
     def announce(address: str) -> None:

@@ -1,4 +1,4 @@
-"""`mq consume TOPIC --group GROUP`: messages as lines."""
+"""Implements `mq consume TOPIC --group GROUP`: messages as lines."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def consume(
 
 
 async def begin_at(reactor: IReactorTime, servers: Servers, group: str, topic: str, beginning: str) -> None:
-    """Put the group to a place in the topic. Raises CliError where it has members."""
+    """Move the group to a place in the topic. Raises CliError if it has members."""
     from twisted_mq.cli.admin.connected import connected
     from twisted_mq.cli.group_positions import put_group
 
@@ -93,7 +93,7 @@ async def begin_at(reactor: IReactorTime, servers: Servers, group: str, topic: s
 
 
 def make_consumer(reactor: IReactorTime, group: str, servers: Servers, from_end: bool) -> PushConsumer:
-    """A push consumer that hands out its messages one after another; it has no listener yet."""
+    """Return a push consumer that delivers its messages one after another; it has no listener yet."""
     from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
     from twisted_mq.client.consuming.push_consumer import PushConsumer
 
@@ -104,7 +104,7 @@ def make_consumer(reactor: IReactorTime, group: str, servers: Servers, from_end:
 
 
 async def check_topic_exists(consumer: PushConsumer, topic: str, *, wait: bool) -> None:
-    """Raises NoRoute where no name server answers or, unless `wait`, where none knows the topic."""
+    """Check that the topic exists. Raises NoRoute if no name server answers or, unless `wait`, if none knows the topic."""
     from twisted_mq.client.core.errors import TopicNotFound
 
     try:
@@ -116,7 +116,7 @@ async def check_topic_exists(consumer: PushConsumer, topic: str, *, wait: bool) 
 
 
 class Printer:
-    """A listener: writes messages until `count` is reached, or until nothing came for `idle_seconds`.
+    """A listener that writes messages until `count` is reached, or until nothing came for `idle_seconds`.
 
     `finished` fires then. Messages past the count are left open, so that they stay unconsumed.
     """
@@ -132,7 +132,7 @@ class Printer:
         self._timer: IDelayedCall | None = None
 
     def begin(self) -> None:
-        """Start the clock for silence."""
+        """Start to measure silence."""
         if self._idle_seconds is not None and not self.finished.called:
             self._timer = self._clock.callLater(self._idle_seconds, self._finish)
 
@@ -161,7 +161,7 @@ class Printer:
 
 
 def writer(form: str | None, out: TextIO) -> Write:
-    """What prints one message; plain rows begin with a line that names the columns."""
+    """Return the function that prints one message; plain rows begin with a line that names the columns."""
     if form == "json":
         from twisted_mq.admin.message_value import message_line
 
@@ -183,7 +183,7 @@ def _write_raw(out: TextIO, body: bytes) -> None:
 
 
 def message_row(message: MessageExt) -> Row:
-    """A message under COLUMNS; bytes of the body that are no UTF-8 are written as \\xNN."""
+    """Return a message under COLUMNS; bytes of the body that are not UTF-8 are written as \\xNN."""
     return (
         message.topic,
         message.queue_id,

@@ -1,4 +1,4 @@
-"""`mq context`: named clusters, so that commands need no addresses, accounts and certificates."""
+"""Implements `mq context`: named clusters, so that commands need no addresses, accounts and certificates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named clusters in a file of the user's: how each is reached, and which is meant where none is named.
+"""Keeps named clusters in a user's file: how each is reached, and which one is the default.
 
 <XDG_CONFIG_HOME>/mq/contexts.json   {"inUse":"prod","contexts":{"prod":{"namesrv":"10.0.0.1:9876","tls":true}}}
 
@@ -20,7 +20,7 @@ from twisted_mq.cli.errors import CliError, report
 
 MODE = 0o600
 NOBODY_ELSE = 0o077
-"""The umask with which files and folders are their owner's alone."""
+"""The umask that gives files and folders to their owner only."""
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}\Z")
 
 Kept = Mapping[str, "str | bool"]
@@ -39,7 +39,7 @@ class Contexts:
     by_name: Mapping[str, Kept] = attrs.field(factory=dict, repr=False)
 
     def named(self, name: str) -> Kept:
-        """The settings of a context. Raises CliError."""
+        """Return the settings of a context. Raises CliError."""
         if name in self.by_name:
             return self.by_name[name]
         similar = difflib.get_close_matches(name, self.by_name, 1)
@@ -47,31 +47,31 @@ class Contexts:
         raise CliError(f"there is no context {name}", f"{meant}`mq context list` shows those there are")
 
     def with_context(self, name: str, kept: Kept, *, use: bool) -> Contexts:
-        """With one more, or another of that name; the first is in use from the beginning."""
+        """Return contexts with one added or replaced; the first one added is in use."""
         return Contexts(name if use or not self.by_name else self.in_use, {**self.by_name, name: kept})
 
     def without(self, name: str) -> Contexts:
-        """With one less. Raises CliError where there is none."""
+        """Return contexts without one. Raises CliError if it does not exist."""
         self.named(name)
         rest = {one: kept for one, kept in self.by_name.items() if one != name}
         return Contexts(None if self.in_use == name else self.in_use, rest)
 
 
 def contexts_path(environ: Mapping[str, str]) -> str:
-    """Where a user's contexts lie."""
+    """Return the path of a user's contexts."""
     home = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(home, "mq", "contexts.json")
 
 
 def checked_name(name: str) -> str:
-    """The same name. Raises CliError for one that no context may have."""
+    """Return the name. Raises CliError if it is not allowed."""
     if _NAME.match(name) is None:
         raise CliError(f"{name!r} is no name for a context", "letters, digits and . _ - are")
     return name
 
 
 def read_contexts(path: str, settings: Container[str]) -> Contexts:
-    """All contexts; none where there is no file. Raises CliError for a file that is none, or has other than these settings."""
+    """Return all contexts; none without a file. Raises CliError for a malformed file, or one with unknown settings."""
     try:
         with open(path, "rb") as file:
             loose = stat.S_IMODE(os.fstat(file.fileno()).st_mode) & NOBODY_ELSE

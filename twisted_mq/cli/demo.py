@@ -1,4 +1,6 @@
-"""`mq demo`: everything once, with real messages: servers, client library, and the Spark report on the store's files."""
+"""Implements `mq demo`: everything once, with real messages: servers, client library, and the Spark report on the store's
+files.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,12 @@ BATCH_MESSAGES = 32
 IN_FLIGHT = 64
 LOG_FILE_BYTES = 8 * 1024 * 1024
 LIMIT_SECONDS = 60.0
-"""The demo fails when its messages have not come back by then."""
+"""The time after which the demo fails if its messages have not come back."""
 
 
 @attrs.frozen
 class Sends:
-    """What one way of sending did: how many messages got each status."""
+    """The results of one way of sending: how many messages got each status."""
 
     what: str
     topic: str
@@ -44,7 +46,7 @@ class Sends:
 
 @attrs.frozen
 class Figures:
-    """What happened between the start of the servers and the last message."""
+    """The measurements between the start of the servers and the last message."""
 
     sends: tuple[Sends, ...]
     received: Counter[str]
@@ -80,7 +82,7 @@ def demo(messages: int, out: str, report: bool) -> None:
 
 
 async def run_demo(reactor: IReactorTime, store: str, messages: int) -> Figures:
-    """Servers up, messages through them, servers down."""
+    """Start servers, send messages through them, and stop them."""
     from twisted_mq.testing import EmbeddedCluster
 
     began = reactor.seconds()
@@ -108,18 +110,18 @@ async def _exchange(reactor: IReactorTime, name_server: str, messages: int) -> F
 
 
 def expected(messages: int) -> Counter[str]:
-    """How many messages each group has to get."""
+    """Return how many messages each group has to get."""
     paid = len(range(TAGS.index("paid"), messages, len(TAGS)))
     return Counter({"demo_audit": messages + batches_for(messages) * BATCH_MESSAGES, "demo_paid": paid})
 
 
 def batches_for(messages: int) -> int:
-    """How many batches go out beside so many single messages."""
+    """Return how many batches are sent in addition to that many single messages."""
     return messages // 10 // BATCH_MESSAGES + 1
 
 
 async def _send_singly(reactor: IReactorTime, producer: Producer, messages: int) -> Sends:
-    """A message a request, several requests under way at once."""
+    """Send one message per request, with several requests in flight."""
     from twisted.internet.defer import gatherResults
 
     began = reactor.seconds()
@@ -132,7 +134,7 @@ async def _send_singly(reactor: IReactorTime, producer: Producer, messages: int)
 
 
 async def _send_batches(reactor: IReactorTime, producer: Producer, messages: int) -> Sends:
-    """Several messages a request, one request after another."""
+    """Send several messages per request, one request after another."""
     began = reactor.seconds()
     statuses: Counter[str] = Counter()
     for batch in range(batches_for(messages)):
@@ -142,7 +144,7 @@ async def _send_batches(reactor: IReactorTime, producer: Producer, messages: int
 
 
 def order(number: int) -> Message:
-    """One order event, with a tag and a key; every tenth has a body large enough to be compressed."""
+    """Return one order event, with a tag and a key; every tenth has a body large enough to be compressed."""
     from twisted_mq.client.core.message import Message
 
     filler = "line item; " * (500 if number % 10 == 0 else number % 7)
@@ -157,7 +159,7 @@ def metric(batch: int, number: int) -> Message:
 
 
 async def _receive(reactor: IReactorTime, name_server: str, wanted: Counter[str]) -> tuple[Counter[str], float]:
-    """Two groups: one takes everything, one only paid orders. Fires when both have all they should get."""
+    """Run two groups: one takes everything, one only paid orders. Fires when both have all that they should get."""
     from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 
     began = reactor.seconds()
@@ -206,7 +208,7 @@ def _consumer(
 
 
 def print_figures(figures: Figures) -> None:
-    """What was sent and received, and how fast."""
+    """Print what was sent and received, and how fast."""
     rows: list[Row] = []
     for sends in figures.sends:
         for status, count in sorted(sends.statuses.items()):
@@ -221,7 +223,7 @@ def _rate(count: int, seconds: float) -> int:
 
 
 def check_figures(figures: Figures, messages: int) -> None:
-    """Raises CliError where a send failed, or a message was lost or came twice."""
+    """Check the results. Raises CliError if a send failed, or a message was lost or came twice."""
     sent = [dict(sends.statuses) for sends in figures.sends]
     wanted_sent = [{"SEND_OK": messages}, {"SEND_OK": batches_for(messages) * BATCH_MESSAGES}]
     if sent != wanted_sent:
@@ -236,7 +238,7 @@ def check_figures(figures: Figures, messages: int) -> None:
 
 
 def run_report(store: str, out: str) -> None:
-    """The Spark report on the store's files, in a process of its own. It prints where report and picture lie."""
+    """Run the Spark report on the store's files, in a process of its own. It prints the paths of report and picture."""
     click.echo("Spark reads the store's files ...")
     sys.stdout.flush()
     done = subprocess.run([sys.executable, "-m", "twisted_mq.spark.report", store, "--out", out], check=False)

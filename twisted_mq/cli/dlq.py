@@ -1,4 +1,4 @@
-"""`mq dlq`: what consumer groups gave up on; list it, look at it, save it, send it again."""
+"""Implements `mq dlq`: lists, shows, saves and sends again the messages that consumer groups gave up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNTIL = click.option("--until", help="Only what was given up on before a time as
 
 @attrs.frozen
 class Choice:
-    """Which dead letters, None for whichever; times are when the group gave up, in ms since 1970."""
+    """A choice of dead letters, None for any; times are when the group gave up, in ms since 1970."""
 
     key: str | None = None
     message_id: str | None = None
@@ -40,7 +40,7 @@ class Choice:
 
     @classmethod
     def of(cls, key: str | None, message_id: str | None, since: str | None, until: str | None) -> Choice:
-        """As options have it. Raises CliError for what is no time."""
+        """Return the choice of the options. Raises CliError for a malformed time."""
         since_ms = None if since is None else time_ms_of(since, "--since")
         return cls(key, message_id, since_ms, None if until is None else time_ms_of(until, "--until"))
 
@@ -181,7 +181,7 @@ def resend(
 
 
 async def groups(admin: AdminContext) -> list[Row]:
-    """Each group with its dead letters, and those that were not sent again."""
+    """Return each group with its dead letters, and those that were not sent again."""
     from twisted_mq.admin.dead_letters import given_up
 
     return [(one.group, one.messages, one.not_resent) for one in await given_up(admin)]

@@ -1,4 +1,4 @@
-"""Failures of commands: one line that says what is wrong and what to do next, and exit code 1."""
+"""Reports failures of commands: one line that says what is wrong and what to do next, and exit code 1."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ from twisted_mq.admin.errors import AdminError
 
 
 class CliError(AdminError):
-    """What is wrong, and what the person at the keyboard can do about it."""
+    """Raised for a failure; the text says what is wrong and what the user can do about it."""
 
 
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def harmless(text: str) -> str:
-    """Text for a terminal: what comes from servers and messages moves no cursor and changes no title."""
+    """Return text for a terminal: texts from servers and messages cannot move the cursor or change the title."""
     return text.translate(_CONTROLS)
 
 
 def report(command: str, error: BaseException | str) -> None:
-    """One line on standard error."""
+    """Print one line on standard error."""
     print(harmless(f"{command}: {' '.join(str(error).split())}"), file=sys.stderr, flush=True)
 
 
 def fail(command: str, error: BaseException | str) -> NoReturn:
-    """One line on standard error, then exit code 1."""
+    """Print one line on standard error, then end with exit code 1."""
     report(command, error)
     raise SystemExit(1)
 
 
 def escape_odd_output() -> None:
-    """Print what the output's encoding lacks, as bytes of an argument that are no text, with escapes, like standard error."""
+    """Print with escapes what the output's encoding lacks, such as bytes of an argument that are not text, like standard
+    error.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def end_with_closed_pipe() -> NoReturn:
-    """Whoever read the output has gone (`... | head`): exit code 1 without a word."""
+    """End with exit code 1 and no message, because the reader of the output has gone (`... | head`)."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(1)
 
@@ -55,11 +57,11 @@ _EXPECTED = {
     "twisted_mq.remoting.listen": "PortError",
     "twisted_mq.storage.errors": "StoreError",
 }
-"""Module -> class. What is not loaded was not raised: no command loads classes that it does not use."""
+"""Module -> class. A class that is not loaded was not raised: no command loads classes that it does not use."""
 
 
 def is_expected(error: BaseException) -> bool:
-    """Whether an error is one that its text explains; any other is a defect and keeps its traceback."""
+    """Return True if an error's text explains it; any other is a defect and keeps its traceback."""
     return isinstance(error, (AdminError, OSError, *_loaded()))
 
 

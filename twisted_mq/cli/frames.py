@@ -1,4 +1,4 @@
-"""`mq frames FILE`: one JSON object a remoting frame."""
+"""Implements `mq frames FILE`: one JSON object for each remoting frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted_mq.protocol.text.json_value import Json
 
 @attrs.frozen
 class Damage:
-    """Bytes that are no frame; `offset` is where the frame begins."""
+    """Bytes that are not a frame; `offset` is where the frame begins."""
 
     offset: int
     reason: str
@@ -46,7 +46,7 @@ def frames(file: BinaryIO) -> None:
 
 
 def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
-    """Every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
+    """Yield every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
     from twisted_mq.protocol.errors import FrameError
     from twisted_mq.protocol.wire.framing import LENGTH_BYTES, frame_bytes
 
@@ -69,7 +69,7 @@ def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
 
 
 def describe_frame(data: bytes, offset: int) -> dict[str, Json] | Damage:
-    """One frame under the contract's keys; `length` counts the whole frame with its length field."""
+    """Return a frame under the documented keys; `length` counts the whole frame with its length field."""
     from twisted_mq.protocol.errors import CommandError, FrameError
     from twisted_mq.protocol.wire.command import SerializeType
     from twisted_mq.protocol.wire.framing import FrameDecoder

@@ -1,4 +1,4 @@
-"""Where a group goes on: put to a place in a topic before it consumes."""
+"""Moves a group to a place in a topic before it consumes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from twisted_mq.protocol.errors import BrokerError
 
 
 async def put_group(admin: AdminCalls, group: str, topic: str, beginning: str) -> None:
-    """Put a group without members to a place in each queue of a topic; a group that a broker does not know is made.
+    """Move a group without members to a place in each queue of a topic; create it at brokers that do not know it.
 
-    Raises CliError where it has members, for they would go on where they are; BrokerError for a topic without a route.
+    Raises CliError if it has members, because they would go on where they are; BrokerError for a topic without a route.
     """
     if await _has_members(admin, group):
         raise CliError(f"members of group {group} are at work", "stop them, or move them: `mq admin resetOffsetByTime`")

@@ -1,4 +1,4 @@
-"""`mq lag [GROUP]`: how far groups are behind."""
+"""Implements `mq lag [GROUP]`: how far groups are behind."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lag(group: str | None, as_json: bool, servers: Servers) -> None:
 
 
 async def rows(admin: AdminContext) -> list[Row]:
-    """Each group's sums by topic, what is furthest behind first. Groups that no broker can tell of are left out."""
+    """Return each group's sums by topic, the furthest behind first. Groups that no broker knows about are left out."""
     from twisted_mq.admin.lag import groups_among, lag_by_topic
 
     found = [one for group in groups_among(await admin.topic_list()) for one in await lag_by_topic(admin, group)]
@@ -54,7 +54,7 @@ async def rows(admin: AdminContext) -> list[Row]:
 
 
 async def rows_of(admin: AdminContext, group: str) -> list[Row]:
-    """A row a queue. Raises BrokerError where the group consumed nothing."""
+    """Return a row for each queue. Raises BrokerError if the group consumed nothing."""
     from twisted_mq.admin.groups import consume_stats
     from twisted_mq.admin.lag import queue_lags
 

@@ -1,4 +1,4 @@
-"""Where the log of servers and clients goes while a command runs."""
+"""Sends the log of servers and clients somewhere while a command runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def log_to_stderr(verbose: bool) -> None:
-    """Log lines on standard error: warnings and worse, with `verbose` everything from info on."""
+    """Write log lines to standard error: warnings and worse, with `verbose` everything from info on."""
     from twisted.logger import (
         FilteringLogObserver,
         LogLevel,

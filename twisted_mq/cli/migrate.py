@@ -1,4 +1,4 @@
-"""`mq migrate`: a store in files of one whose queues or tables are in RocksDB."""
+"""Implements `mq migrate`: a store in files from one whose queues or tables are in RocksDB."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def migrate(directory: str, commit_log: str | None, target: str, copies: bool, a
 
 
 def _stage(directory: str, staged: str, tables: RocksTables | None) -> None:
-    """A store without its log: the tables of RocksDB, and the files that lie beside them."""
+    """Make a store without its log: the tables of RocksDB, and the files next to them."""
     config = os.path.join(staged, "config")
     os.mkdir(config)
     source = os.path.join(directory, "config")
@@ -72,7 +72,7 @@ def _stage(directory: str, staged: str, tables: RocksTables | None) -> None:
 
 
 def read_tables(config: str) -> RocksTables | None:
-    """The tables in RocksDB below a store's `config`; None where they are files. Raises CliError for damaged ones."""
+    """Return the tables in RocksDB below a store's `config`; None if they are files. Raises CliError for damaged ones."""
     from twisted_mq.storage.tools.rocksdb_tables import tables_of_v1, tables_of_v2
 
     try:
@@ -93,7 +93,7 @@ def read_tables(config: str) -> RocksTables | None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    """A function from a column family to its keys and values. The database is not changed. Raises CliError."""
+    """Yield a function from a column family to its keys and values. The database is not changed. Raises CliError."""
     from rocksdict import AccessType, Options, Rdict
 
     def options() -> Options:

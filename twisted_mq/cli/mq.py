@@ -1,4 +1,4 @@
-"""`mq`: the group of commands. Each command is a module that is loaded when it is asked for."""
+"""Implements `mq`: the group of commands. Each command is a module that is loaded when it is used."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's. Raises click.UsageError with what may have been meant."""
+        """Resolve as click does. Raises click.UsageError with a similar name."""
         if args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
         similar = difflib.get_close_matches(args[0], COMMANDS, 2, LIKELY)
@@ -71,11 +71,11 @@ class LazyGroup(click.Group):
 
 
 LIKELY = 0.6
-"""How alike a name has to be, so that it may have been meant."""
+"""The least similarity of a name that is proposed."""
 
 
 def print_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
-    """One line, and the end."""
+    """Print one line, and exit."""
     if wanted:
         click.echo(version_line("mq"))
         ctx.exit()
@@ -98,7 +98,7 @@ def mq() -> None:
 
 
 def main() -> None:
-    """Entry point: every failure is one line on standard error that says what to do next."""
+    """Run `mq`: every failure is one line on standard error that says what to do next."""
     escape_odd_output()
     try:
         mq.main(prog_name="mq", standalone_mode=False)

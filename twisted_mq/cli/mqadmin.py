@@ -1,4 +1,4 @@
-"""`mqadmin`: Apache's admin tool. Reads the command line as Apache's does, then runs one subcommand."""
+"""Implements `mqadmin`: Apache's admin tool. Parses the command line as Apache's does, then runs one subcommand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEXT_STEPS: dict[int, tuple[str, ...]] = {
     ResponseCode.NO_PERMISSION: ("see brokerPermission and the access rules of that broker",),
     ResponseCode.REQUEST_CODE_NOT_SUPPORTED: ("that server is of a version without this request",),
 }
-"""What to do about a refusal, where its remark does not say."""
+"""The advice for a refusal whose remark has none."""
 
 HELP = frozenset({"-h", "--help", "-help"})
 
@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point; leaves with exit code 0, or 1 after one line on standard error."""
+    """Run `mqadmin`; exit with code 0, or 1 after one line on standard error."""
     escape_odd_output()
     try:
         code = run(sys.argv[1:] if arguments is None else list(arguments))
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Exit code of a command line."""
+    """Run a command line; return the exit code."""
     if not arguments or (arguments[0] in {*HELP, "help"} and len(arguments) == 1):
         print(overview())
         return 0
@@ -101,7 +101,7 @@ def _run_command(command: SubCommand, arguments: Sequence[str]) -> int:
 
 
 def _may_go_on(command: SubCommand, line: CommandLine) -> bool:
-    """Whether what destroys something is meant: asked on a terminal alone, where scripts of Apache's tool are not stopped."""
+    """Return True if a destructive subcommand is confirmed: it asks only on a terminal, so that scripts are not stopped."""
     if command.danger is None or "yes" in line or "dry-run" in line or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     try:
@@ -112,7 +112,7 @@ def _may_go_on(command: SubCommand, line: CommandLine) -> bool:
 
 
 def with_next_step(error: Exception) -> str:
-    """What went wrong, without links in the peer's remark, and what to look at."""
+    """Return what went wrong, without links in the peer's remark, and what to look at."""
     lines = [line for line in str(error).splitlines() if "http" not in line]
     if isinstance(error, BrokerError):
         return "; ".join([" ".join(lines), *NEXT_STEPS.get(error.response_code, ())])
@@ -122,7 +122,7 @@ def with_next_step(error: Exception) -> str:
 
 
 def name_servers(line: CommandLine) -> Servers:
-    """The cluster of -n, the environment or a context. Raises CliError where there is none."""
+    """Return the cluster of -n, the environment or a context. Raises CliError without any."""
     servers = servers_of({"namesrv": line.value("n") or None})
     if servers is None:
         raise CliError("no name server given", "add -n host:port or set NAMESRV_ADDR; `mq up` starts one")

@@ -1,4 +1,4 @@
-"""`mq order`: strictly ordered topics, their broker groups, and the proof of their order."""
+"""Implements `mq order`: strictly ordered topics, their broker groups, and the proof of their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mq order audit`: the proof of order, from the stores of all groups."""
+"""Implements `mq order audit`: the proof of order, from the stores of all groups."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _print(found: OrderAudit) -> None:
 
 
 def term_row(term: OrderTerm) -> Row:
-    """An OrderTerm under TERM_COLUMNS."""
+    """Return an OrderTerm under TERM_COLUMNS."""
     sequences = _span(term.first, term.last)
     offsets = _span(term.first_offset, term.last_offset)
     place = term.topic, term.queue, term.epoch, term.leader
@@ -85,7 +85,7 @@ def term_row(term: OrderTerm) -> Row:
 
 
 def fault_row(fault: OrderFault) -> Row:
-    """An OrderFault under FAULT_COLUMNS."""
+    """Return an OrderFault under FAULT_COLUMNS."""
     from twisted_mq.storage.tools.order_audit import MEANINGS
 
     place = fault.topic, fault.queue, fault.kind, fault.epoch, fault.leader
@@ -93,7 +93,7 @@ def fault_row(fault: OrderFault) -> Row:
 
 
 def passed_row(one: PassedOver) -> Row:
-    """A PassedOver under PASSED_COLUMNS."""
+    """Return a PassedOver under PASSED_COLUMNS."""
     offsets = _span(one.first_offset, one.first_offset + one.count - 1)
     return one.topic, one.queue, one.epoch, one.group, one.count, offsets, one.reason, one.store
 

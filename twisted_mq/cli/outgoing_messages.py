@@ -1,4 +1,4 @@
-"""What `mq send` sends: messages made of its options and of what it reads."""
+"""Makes the messages of `mq send` from its options and its input."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DURATION = re.compile(r"([0-9]{1,9})(ms|s|m|h|d|)\Z", re.ASCII)
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """A length of time, in ms."""
+    """A duration, in ms."""
 
     name = "duration"
 
@@ -38,7 +38,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic since clic
 
 @attrs.frozen
 class SendOptions:
-    """What every message of a run has in common. `later` are arguments of a Message that say when it is delivered."""
+    """The common values of all messages of a run. `later` are arguments of a Message that say when it is delivered."""
 
     topic: str
     tags: str | None = None
@@ -49,7 +49,7 @@ class SendOptions:
 
 
 class _Written(msgspec.Struct):
-    """A message as a line of JSON; bodies that are no text are in Base64."""
+    """A message as a line of JSON; bodies that are not text are in Base64."""
 
     body: str = ""
     bodyBase64: str | None = None
@@ -60,7 +60,7 @@ class _Written(msgspec.Struct):
 
 
 def read_properties(texts: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE texts as a mapping. Raises click.UsageError."""
+    """Return NAME=VALUE texts as a mapping. Raises click.UsageError."""
     pairs = [text.partition("=") for text in texts]
     for name, equals, _ in pairs:
         if not name or not equals:
@@ -69,7 +69,7 @@ def read_properties(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def messages(options: SendOptions, body: str | None, file: BinaryIO | None, form: str | None) -> Iterator[Message]:
-    """The messages to send, read when they are asked for. Raises click.UsageError where the options disagree."""
+    """Yield the messages to send, read on demand. Raises click.UsageError if the options disagree."""
     if body is not None and (file is not None or form is not None):
         raise click.UsageError("BODY stands alone: without --file, --lines and --json-lines.")
     if body is None and file is None and sys.stdin.isatty():
@@ -85,7 +85,7 @@ def messages(options: SendOptions, body: str | None, file: BinaryIO | None, form
 
 
 def lines_of(stream: BinaryIO) -> Iterator[bytes]:
-    """Lines without their ends; empty ones are left out."""
+    """Yield lines without their ends; empty ones are left out."""
     for line in stream:
         stripped = line.rstrip(b"\r\n")
         if stripped:
@@ -93,7 +93,7 @@ def lines_of(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def make_message(options: SendOptions, body: bytes) -> Message:
-    """A message of these options alone."""
+    """Return a message of these options alone."""
     from twisted_mq.client.core.message import Message
 
     keys = (options.keys or "").split() or None
@@ -102,7 +102,9 @@ def make_message(options: SendOptions, body: bytes) -> Message:
 
 
 def _json_messages(options: SendOptions, stream: BinaryIO) -> Iterator[Message]:
-    """What `mq consume --json` and `mq dlq export` print goes in again; a line's own tags and keys count before the options'."""
+    """Yield messages from the output of `mq consume --json` and `mq dlq export`; a line's own tags and keys override the
+    options'.
+    """
     for number, line in enumerate(lines_of(stream), 1):
         try:
             written = msgspec.json.decode(line, type=_Written)

@@ -1,4 +1,4 @@
-"""Tables and progress: for people on a terminal, plain and stable lines everywhere else."""
+"""Prints tables and progress: for people on a terminal, plain and stable lines everywhere else."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Row: TypeAlias = Sequence[object]
 Advance = Callable[[int], None]
 
 COPIED = frozenset({"msgId"})
-"""Columns whose values people copy: they are neither cut nor broken, whatever the width of the terminal."""
+"""Columns whose values people copy: they are neither cut nor broken, at any width of the terminal."""
 
 WIDEST = 1000
-"""Columns of a table at most; where a terminal has fewer than a table needs, it breaks the lines itself."""
+"""The most columns of a table; a narrower terminal breaks the lines itself."""
 
 _PLAIN = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Row], stream: TextIO | None = None) -> None:
-    """A boxed table on a terminal; otherwise a line a row, columns parted by tabs, the first line names them.
+    """Print a boxed table on a terminal; otherwise a line for each row, columns separated by tabs, after a line of column names.
 
-    Tabs and line ends inside a value are written as \\t and \\n, so that a line stays a row.
+    Tabs and line ends inside a value are written as \\t and \\n, so that a row stays one line.
     """
     out = stream or sys.stdout
     if out.isatty():
@@ -41,7 +41,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Row], stream: TextIO | No
 
 
 def plain_row(row: Row) -> str:
-    """The values parted by tabs; None is empty."""
+    """Return the values separated by tabs; None is empty."""
     return "\t".join("" if value is None else str(value).translate(_PLAIN) for value in row)
 
 
@@ -57,7 +57,7 @@ def _print_boxed(columns: Sequence[str], rows: Iterable[Row], out: TextIO) -> No
 
 
 def boxed(columns: Sequence[str], rows: Iterable[Row]) -> Table:
-    """The table of a terminal."""
+    """Return the table for a terminal."""
     from rich.table import Table
     from rich.text import Text
 
@@ -73,7 +73,7 @@ def boxed(columns: Sequence[str], rows: Iterable[Row]) -> Table:
 
 @contextmanager
 def progress(label: str, total: int | None, stream: TextIO | None = None, *, hidden: bool = False) -> Iterator[Advance]:
-    """A bar while long work runs, on a terminal only and with the extra `cli`; yields the function that moves it on."""
+    """Show a bar while long work runs, on a terminal only and with the extra `cli`; yield the function that advances it."""
     out = stream or sys.stderr
     if hidden or not out.isatty() or importlib.util.find_spec("rich") is None:
         yield lambda amount: None
@@ -87,5 +87,5 @@ def progress(label: str, total: int | None, stream: TextIO | None = None, *, hid
 
 
 def json_line(value: Json) -> str:
-    """One JSON object as one line of text, keys in the order they have."""
+    """Return one JSON object as one line of text, with its keys in order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,4 +1,4 @@
-"""`mq peek TOPIC` and `mq tail TOPIC`: messages without a group; nobody's position moves."""
+"""Implements `mq peek TOPIC` and `mq tail TOPIC`: messages without a group; no group's position moves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twisted_mq.protocol.messages.message import MessageExt
 
 PAUSE_SECONDS = 0.5
-"""Between two looks at queues that have nothing new."""
+"""The pause between two reads of queues without new messages."""
 TAGS = click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
 JSON = click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq consume --json`.")
 RAW = click.option("--raw", "form", flag_value="raw", help="Only the bodies, each with a line end.")
@@ -76,7 +76,7 @@ def tail(topic: str, last: int, tags: str, form: str | None, servers: Servers) -
 async def first_messages(
     admin: AdminContext, topic: str, beginning: str, count: int, tags: str = "*"
 ) -> AsyncIterator[MessageExt]:
-    """Up to `count` messages of each queue from where the look begins, a queue after the other."""
+    """Yield up to `count` messages of each queue from the beginning on, one queue after the other."""
     from twisted_mq.admin.queues import QueueReader
 
     reader = await QueueReader.of(admin, topic)
@@ -92,7 +92,7 @@ async def first_messages(
 
 
 async def new_messages(admin: AdminContext, topic: str, last: int, tags: str = "*") -> AsyncIterator[MessageExt]:
-    """All that comes from now on, and the last ones of each queue before."""
+    """Yield all messages that come from now on, after the last ones of each queue."""
     from twisted_mq.admin.queues import QueueReader
 
     reader = await QueueReader.of(admin, topic)

@@ -1,4 +1,6 @@
-"""`mq quickstart`: the first two minutes, by real commands: servers, a message, its consumer, its bytes, the console."""
+"""Implements `mq quickstart`: the first two minutes, by real commands: servers, a message, its consumer, its bytes, the
+console.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from twisted_mq.cli.errors import CliError
 from twisted_mq.extras import MissingExtra, require
 
 MQ = (sys.executable, "-c", "from twisted_mq.cli.start import main; main()")
-"""`mq` of this installation, also where it is not on the path."""
+"""`mq` of this installation, even if it is not on the path."""
 STEP_SECONDS = 120.0
 STOP_SECONDS = 30.0
 TOPIC, GROUP, KEY = "Orders", "stock", "order-1"
@@ -60,7 +62,7 @@ def quickstart(no_pause: bool) -> None:
 
 
 def walk(pause: bool) -> None:
-    """All steps, each after the one before it. Raises CliError where a command fails, MissingExtra."""
+    """Run all steps, one after the other. Raises CliError if a command fails, MissingExtra."""
     require("mq quickstart", "broker", "numpy", "sortedcontainers", "sqlglot")
     with tempfile.TemporaryDirectory(prefix="mq-quickstart-") as folder:
         click.echo("This walk takes two minutes. Everything runs on this machine, and is removed at the end.\n")
@@ -79,7 +81,7 @@ def walk(pause: bool) -> None:
 
 
 def steps(place: Place) -> Iterator[Step]:
-    """The commands between the start and the console."""
+    """Yield the commands between the start and the console."""
     at = ("--namesrv", place.name_server)
     yield Step(
         "2. Send a message",
@@ -100,7 +102,7 @@ def steps(place: Place) -> Iterator[Step]:
 
 
 def _up(store: str) -> tuple[tuple[str, ...], MissingExtra | None]:
-    """The command that starts the servers, with the console where its packages are; and what is missing for it."""
+    """Return the command that starts the servers, with the console if its packages are installed; and what is missing for it."""
     words = ("up", "--store", store, "--port", "0", "--grpc-port", "-1", "--json")
     try:
         require("the console", "console")
@@ -111,7 +113,7 @@ def _up(store: str) -> tuple[tuple[str, ...], MissingExtra | None]:
 
 @contextmanager
 def _running(words: Sequence[str]) -> Iterator[Place]:
-    """The servers, until the block ends. Raises CliError where they do not start."""
+    """Run the servers until the block ends. Raises CliError if they do not start."""
     server = subprocess.Popen([*MQ, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
@@ -131,7 +133,7 @@ def _running(words: Sequence[str]) -> Iterator[Place]:
 
 
 def _run(words: Sequence[str]) -> str:
-    """Return what a command prints. Raises CliError where it fails."""
+    """Return the output of a command. Raises CliError if it fails."""
     done = subprocess.run([*MQ, *words], capture_output=True, text=True, timeout=STEP_SECONDS)
     if done.returncode:
         raise CliError(f"`{_typed(words)}` failed: {_reason(done.stderr or done.stdout)}")
@@ -139,7 +141,7 @@ def _run(words: Sequence[str]) -> str:
 
 
 def _reason(told: str) -> str:
-    """The last line: commands end with one that says what to do."""
+    """Return the last line: commands end with one that says what to do."""
     return told.strip().rpartition("\n")[2]
 
 

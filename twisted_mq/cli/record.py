@@ -1,4 +1,4 @@
-"""`mq record`: a proxy between clients and a server that keeps every frame."""
+"""Implements `mq record`: a proxy between clients and a server that keeps every frame."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def record(directory: str, server: str, port: int, follow: bool) -> None:
 async def _serve(
     reactor: IReactorTime, server: tuple[str, int], port: int, follow: bool, writer: SegmentWriter
 ) -> None:
-    """Until it is cancelled."""
+    """Serve until this coroutine is cancelled."""
     from twisted.internet.interfaces import IReactorSocket
     from twisted.internet.task import LoopingCall
 
@@ -85,5 +85,5 @@ async def _serve(
 
 
 def unchanged(from_client: bool, frame: bytes) -> bytes:
-    """For connections on which nothing is rewritten."""
+    """Return the frame, for connections on which nothing is rewritten."""
     return frame

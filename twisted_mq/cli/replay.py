@@ -1,4 +1,4 @@
-"""`mq replay`: messages of a topic, or of a store at rest, sent to a topic again."""
+"""Implements `mq replay`: sends messages of a topic, or of a store at rest, to a topic again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNIQUE_KEY = "UNIQ_KEY"
 
 @attrs.frozen
 class Wanted:
-    """Which messages of a topic are sent, and where to."""
+    """The messages of a topic to send, and their target."""
 
     topic: str
     to: str
@@ -42,12 +42,12 @@ class Wanted:
     keep_ids: bool = False
 
     def takes(self, message: MessageExt) -> bool:
-        """By tag and key."""
+        """Return True if tag and key match."""
         named = {tag.strip() for tag in self.tags.split("||")}
         return ("*" in named or message.tags in named) and (self.key is None or self.key in message.keys)
 
     def anew(self, message: MessageExt) -> Message:
-        """The message as a new one."""
+        """Return the message as a new one."""
         from twisted_mq.client import Message
 
         kept = own_properties(message.properties)
@@ -58,7 +58,7 @@ class Wanted:
 
 @attrs.define
 class Tally:
-    """What was sent, or would be. Times are store times in ms, 0 where there is none."""
+    """The messages sent, or to send. Times are store times in ms, 0 without messages."""
 
     messages: int = 0
     body_bytes: int = 0
@@ -121,7 +121,7 @@ def replay(
 
 
 def messages_of_store(store: str, wanted: Wanted) -> Iterator[MessageExt]:
-    """In the order of the log. Raises CliError for a place that is none, NoStore."""
+    """Yield messages in the order of the log. Raises CliError for a malformed place, NoStore."""
     require_numpy()
     from twisted_mq.storage.columns.walk import LogFiles
     from twisted_mq.storage.tools.filters import MessageFilter, Selection
@@ -133,7 +133,7 @@ def messages_of_store(store: str, wanted: Wanted) -> Iterator[MessageExt]:
 
 
 def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
-    """A store time and a queue offset, of which a text means one."""
+    """Return a store time and a queue offset, one of which the text sets."""
     if text in (None, "earliest"):
         return time_ms, offset
     if text == "latest":
@@ -144,7 +144,7 @@ def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
 
 
 async def of_topic(admin: AdminContext, wanted: Wanted) -> AsyncIterator[MessageExt]:
-    """A queue after the other, each up to where it ends now."""
+    """Yield one queue after the other, each up to its present end."""
     from twisted_mq.admin.queues import QueueReader
 
     reader = await QueueReader.of(admin, wanted.topic)
@@ -178,7 +178,7 @@ async def _chosen(source: AsyncIterator[MessageExt], wanted: Wanted) -> AsyncIte
 
 
 async def count_all(source: AsyncIterator[MessageExt], wanted: Wanted) -> Tally:
-    """What would be sent."""
+    """Return what would be sent."""
     tally = Tally()
     async for message in _chosen(source, wanted):
         tally.add(message)
@@ -186,7 +186,7 @@ async def count_all(source: AsyncIterator[MessageExt], wanted: Wanted) -> Tally:
 
 
 async def send_all(admin: AdminContext, source: AsyncIterator[MessageExt], wanted: Wanted, rate: float | None) -> Tally:
-    """Send them, several under way; the first failure is raised, when the ones before it are sent."""
+    """Send them, several in flight; raise the first failure after the earlier ones are sent."""
     from twisted_mq.admin.sending import started_producer
     from twisted_mq.cli.send import send_in_order
 

@@ -1,4 +1,4 @@
-"""Runs one coroutine under the reactor: the only place, beside the twistd plugins, that imports it."""
+"""Runs one coroutine under the reactor: the only place, apart from the twistd plugins, that imports it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ R = TypeVar("R")
 
 
 class Interrupted(Exception):
-    """The person pressed Ctrl-C or closed the terminal, or SIGTERM came; what the coroutine had open is closed."""
+    """Raised after Ctrl-C, a closed terminal, or SIGTERM; everything that the coroutine opened is closed."""
 
 
 def run_under_reactor(main: Callable[[IReactorTime], Coroutine[Deferred[object], object, R]]) -> R:
-    """The result of `main(reactor)`.
+    """Return the result of `main(reactor)`.
 
-    SIGINT, SIGTERM and SIGHUP cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here. Lines of the
-    log go to Twisted's, which prints critical ones alone unless `log_to_stderr` was called.
+    SIGINT, SIGTERM and SIGHUP cancel it: its `finally` blocks run to their end, then `Interrupted` is raised here. Lines
+    of the log go to Twisted's, which prints only critical ones unless `log_to_stderr` was called.
     """
     from twisted.internet import reactor
     from twisted.internet.defer import Deferred
@@ -70,6 +70,6 @@ def _result(outcome: R | Failure) -> R:
         return outcome
     if outcome.check(CancelledError):
         raise Interrupted
-    while isinstance(outcome.value, FirstError):  # gatherResults: what went wrong is inside
+    while isinstance(outcome.value, FirstError):  # gatherResults: the error is inside
         outcome = outcome.value.subFailure
     outcome.raiseException()

@@ -1,4 +1,4 @@
-"""`mq send TOPIC [BODY]`: messages from the command line, a file, or the lines of standard input."""
+"""Implements `mq send TOPIC [BODY]`: messages from the command line, a file, or the lines of standard input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 COLUMNS = ("status", "msgId", "broker", "queueId", "queueOffset")
 
 IN_FLIGHT = 32
-"""Sends that wait for their answers at once."""
+"""Sends in flight at once."""
 
 LONGEST_TABLE = 20
 """More results than this are summed up on a terminal."""
@@ -108,7 +108,9 @@ def send(
 
 
 def later_of(delay_ms: int | None, at: str | None, level: int | None) -> dict[str, Any]:
-    """When messages are delivered, as arguments of a Message. Raises click.UsageError for two of them, CliError for no time."""
+    """Return when messages are delivered, as arguments of a Message. Raises click.UsageError for two of them, CliError
+    for no time.
+    """
     given = {
         "delay_time_seconds": None if delay_ms is None else delay_ms / 1000,
         "deliver_time": None if at is None else time_ms_of(at, "--at") / 1000,
@@ -121,7 +123,7 @@ def later_of(delay_ms: int | None, at: str | None, level: int | None) -> dict[st
 
 
 async def queue_of(producer: Producer, topic: str, queue_id: int, broker: str | None) -> MessageQueue:
-    """A queue by its number, and its broker's name where more than one has it. Raises CliError, NoRoute."""
+    """Return a queue by its number, and its broker's name if several have it. Raises CliError, NoRoute."""
     queues = await producer.publish_queues(topic)
     found = [one for one in queues if one.queue_id == queue_id and broker in (None, one.broker_name)]
     if not found:
@@ -131,7 +133,7 @@ async def queue_of(producer: Producer, topic: str, queue_id: int, broker: str | 
 
 
 def read_in_thread(reactor: IReactorTime, found: Iterator[Message]) -> Callable[[], Awaitable[Message | None]]:
-    """The next of them, None at the end; reading may block: it happens in a thread."""
+    """Return a function for the next message, None at the end; it reads in a thread, because reading may block."""
     from twisted_mq.reactor_threads import threads_of
 
     in_thread = threads_of(reactor)
@@ -145,7 +147,7 @@ def read_in_thread(reactor: IReactorTime, found: Iterator[Message]) -> Callable[
 async def send_in_order(
     send_one: Send, next_message: Callable[[], Awaitable[Message | None]], in_flight: int = IN_FLIGHT
 ) -> AsyncIterator[SendResult]:
-    """Results in the order of the messages, with several sends under way. The first failure is raised."""
+    """Yield results in the order of the messages, with several sends in flight. The first failure is raised."""
     pending: deque[Deferred[SendResult]] = deque()
     try:
         while (message := await next_message()) is not None:
@@ -160,19 +162,19 @@ async def send_in_order(
 
 
 def result_row(result: SendResult) -> Row:
-    """A SendResult under COLUMNS."""
+    """Return a SendResult under COLUMNS."""
     queue = result.queue
     return result.status.name, result.msg_id, queue.broker_name, queue.queue_id, result.queue_offset
 
 
 def result_line(result: SendResult) -> str:
-    """The same as JSON; what waits for its time has a handle, by which it can be called back."""
+    """Return the same as JSON; a message that waits has a handle to recall it."""
     handle = {} if result.recall_handle is None else {"recallHandle": result.recall_handle}
     return json_line({**dict(zip(COLUMNS, result_row(result), strict=True)), **handle})  # type: ignore[arg-type]
 
 
 async def _print_results(results: AsyncIterator[SendResult], advance: Advance, as_json: bool) -> None:
-    """Rows at once where output is piped; a table or a sum at the end on a terminal."""
+    """Print rows at once if output is piped; a table or a sum at the end on a terminal."""
     piped = as_json or not sys.stdout.isatty()
     rows: list[Row] = []
     total = 0

@@ -1,4 +1,4 @@
-"""The options of every command of `mq` that asks servers."""
+"""Defines the options of every command of `mq` that asks servers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def _option(setting: Setting) -> Callable[[F], F]:
 
 
 def setting_options(command: F) -> F:
-    """An option for each setting; the function gets their values, None where not given."""
+    """Add an option for each setting; the function gets their values, None if not given."""
     return _decorated(command, [_option(setting) for setting in SETTINGS])
 
 
 def reaches_servers(command: F) -> F:
-    """All of these and --context; the function gets what they make as `servers`."""
+    """Add all of these and --context; the function gets the result as `servers`."""
 
     @functools.wraps(command)
     def with_servers(context: str | None, **arguments: Any) -> Any:
@@ -38,7 +38,7 @@ def reaches_servers(command: F) -> F:
 
 
 def servers_given(arguments: dict[str, Any], context: str | None) -> Servers:
-    """The cluster that these arguments of a command mean; they are taken out. Without any it is the one on this machine."""
+    """Return the cluster of a command's arguments, which are removed. Without any it is the one on this machine."""
     given = {setting.name: arguments.pop(setting.attribute) for setting in SETTINGS}
     return servers_of(given, context) or servers_of({**given, "namesrv": HERE}, context) or Servers()
 

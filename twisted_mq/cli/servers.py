@@ -1,4 +1,4 @@
-"""How commands reach servers: their addresses, the account that signs, and encryption; from options, variables or a context."""
+"""Finds servers for commands: their addresses, the account that signs, and encryption; from options, variables or a context."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from twisted_mq.protocol.wire.signature import Credentials
 
 HERE = "127.0.0.1:9876"
-"""The name server of `mq up`."""
+"""The address of the name server of `mq up`."""
 
 Given: TypeAlias = Mapping[str, "str | bool | None"]
-"""Setting's name -> value; None for one that is not given."""
+"""Setting's name -> value; None if it is not given."""
 
 
 @attrs.frozen
 class Setting:
-    """One thing to know about servers: an option, a variable of the environment, and a member of a context."""
+    """A setting about servers: an option, a variable of the environment, and a member of a context."""
 
     name: str
     variable: str
@@ -70,7 +70,7 @@ CONTEXT_VARIABLE = "MQ_CONTEXT"
 
 @attrs.frozen
 class Servers:
-    """A cluster as a command sees it. Secrets are in no text of it."""
+    """A cluster for a command. Its text shows no secrets."""
 
     namesrv: str = HERE
     access_key: str | None = None
@@ -86,16 +86,16 @@ class Servers:
 
     @property
     def addresses(self) -> list[str]:
-        """Those of the name servers."""
+        """Return the addresses of the name servers."""
         return [part.strip() for part in self.namesrv.split(";") if part.strip()]
 
     @property
     def encrypted(self) -> bool:
-        """Whoever names an authority or a certificate wants encryption."""
+        """True if the user names an authority or a certificate, or asks for encryption."""
         return self.tls or self.tls_insecure or any((self.tls_ca, self.tls_cert, self.tls_key))
 
     def client_options(self) -> ClientOptions:
-        """What producers and consumers are made with. Raises CliError for an account that lacks half of it."""
+        """Return the options for producers and consumers. Raises CliError for an account without one of its keys."""
         from twisted_mq.client.core.client_options import ClientOptions
 
         keys = self.account()
@@ -112,7 +112,7 @@ class Servers:
         )
 
     def tls_settings(self) -> ClientSettings | None:
-        """How connections are encrypted; None where they are not. Loads nothing of the client library, as `account`."""
+        """Return the settings of encryption; None without. Loads nothing of the client library, like `account`."""
         from twisted_mq.encryption.settings import ClientSettings
 
         if not self.encrypted:
@@ -128,7 +128,7 @@ class Servers:
         )
 
     def account(self) -> Credentials | None:
-        """The keys that are given, else those of the file, else of Apache's. Raises CliError for half of them."""
+        """Return the given keys, or else those of the file, or else of Apache's. Raises CliError if one of the two is missing."""
         from twisted_mq.access.secrets import credentials_in, credentials_of_tools
         from twisted_mq.protocol.wire.signature import Credentials
 
@@ -147,10 +147,10 @@ class Servers:
 
 
 def servers_of(given: Given, context: str | None = None, environ: Mapping[str, str] = os.environ) -> Servers | None:
-    """What the options say, then a context, then the environment; None where nobody names a name server.
+    """Return the cluster of the options, then a context, then the environment; None if none of them names a name server.
 
-    A context that is merely in use counts where neither option nor environment names servers: they may be another cluster's.
-    Raises CliError for a context that is not there.
+    A context that is merely in use counts only if neither option nor environment names servers: they may be another
+    cluster's. Raises CliError for an unknown context.
     """
     from_environment = {one.name: _of_variable(one, environ.get(one.variable)) for one in SETTINGS}
     kept = _context(context or environ.get(CONTEXT_VARIABLE), given, from_environment, contexts_path(environ))
@@ -161,7 +161,7 @@ def servers_of(given: Given, context: str | None = None, environ: Mapping[str, s
 
 
 def servers_from(values: Given) -> Servers:
-    """Settings by name; a ~ at the beginning of a file's name is the home."""
+    """Return settings by name; a ~ at the beginning of a file's name is the home."""
     files = {name: os.path.expanduser(str(values[name])) for name in values if BY_NAME[name].is_file}
     known = {BY_NAME[name].attribute: value for name, value in {**values, **files}.items()}
     return Servers(**known)  # type: ignore[arg-type]  # of the types that BY_NAME has

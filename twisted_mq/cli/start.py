@@ -1,4 +1,4 @@
-"""`mq` as it is installed: it says what to install where the command line's own packages are not there."""
+"""Starts the installed `mq`: says what to install if the command line's own packages are missing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from twisted_mq.extras import MissingExtra, require
 
 
 def main() -> None:
-    """Entry point."""
+    """Run `mq`."""
     try:
         require("mq", "cli")
     except MissingExtra as error:

@@ -1,4 +1,4 @@
-"""`mq store`: looks into a store's files, whoever wrote them; few commands change them, and only without a broker."""
+"""Implements `mq store`: reads a store's files, of any broker; few commands change them, and only without a running broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mq store dump`: the messages of a log, all or chosen ones."""
+"""Implements `mq store dump`: the messages of a log, all or chosen ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "storeSize", "tags", "keys", "uniqKey", "bodyLength")
 
 LONGEST_TABLE = 200
-"""Messages that a terminal shows; piped output and --json have all."""
+"""The messages that a terminal shows; piped output and --json have all."""
 _EVERYTHING = (0, 1 << 62)
 
 
@@ -62,7 +62,7 @@ def dump(
 
     files = LogFiles(directory, commit_log)
     wanted = MessageFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
-    # a bar and lines on the same terminal would tear each other apart
+    # a bar and lines on the same terminal would destroy each other
     with progress("reading", files.size_bytes, hidden=sys.stdout.isatty()) as advance:
         messages = Selection(files, wanted, advance)
         if as_json:
@@ -74,7 +74,7 @@ def dump(
 
 
 def _print_messages(messages: Iterator[MessageExt]) -> None:
-    """All rows where output is piped; on a terminal the first of them and how many there are."""
+    """Print all rows if output is piped; on a terminal, the first ones and the total."""
     if not sys.stdout.isatty():
         print("\t".join(COLUMNS))
         for message in messages:
@@ -94,7 +94,7 @@ def _report_damage(problems: Sequence[Finding]) -> None:
 
 
 def message_row(message: MessageExt) -> Row:
-    """A MessageExt under COLUMNS."""
+    """Return a MessageExt under COLUMNS."""
     return (
         message.topic,
         message.queue_id,

@@ -1,4 +1,4 @@
-"""What the commands of `mq store` share: arguments, times, progress, and the need of numpy."""
+"""Provides what the commands of `mq store` share: arguments, times, progress, and the check for numpy."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from twisted_mq.extras import require
 Command = TypeVar("Command", bound=Callable[..., object])
 
 LONGEST_LIST = 100
-"""So many problems are printed; --json has all."""
+"""The most problems that are printed; --json has all."""
 
 
 def store_arguments(command: Command) -> Command:
-    """The store's directory, and the log where that lies elsewhere."""
+    """Add the store's directory, and the log if it is elsewhere."""
     elsewhere = click.option(
         "--commit-log", type=click.Path(exists=True, file_okay=False), help="The log, where it lies elsewhere."
     )
@@ -28,7 +28,7 @@ def store_arguments(command: Command) -> Command:
 
 
 def file_size_option(command: Command) -> Command:
-    """For logs whose files do not tell how long they should be."""
+    """Add an option for logs whose files do not show their intended length."""
     option = click.option(
         "--file-size",
         type=click.IntRange(min=0),
@@ -39,17 +39,17 @@ def file_size_option(command: Command) -> Command:
 
 
 def json_option(command: Command) -> Command:
-    """Everything as one JSON object."""
+    """Add an option for everything as one JSON object."""
     return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
 
 
 def require_numpy() -> None:
-    """Raises MissingExtra where it is not installed: before the tools are imported, which work with it."""
+    """Check that numpy is installed, before importing the tools that use it. Raises MissingExtra."""
     require("mq store", "broker")
 
 
 class StoreTime(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """ms since 1970, or ISO 8601; without a zone UTC."""
+    """A time in ms since 1970, or ISO 8601; without a zone in UTC."""
 
     name = "time"
 
@@ -76,25 +76,25 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic since c
         try:
             if colon and all(part.isdecimal() or not part for part in (begin, end)):
                 return int(begin or 0), int(end) if end else 1 << 62
-        except ValueError:  # more digits than int() takes
+        except ValueError:  # more digits than int() accepts
             pass
         self.fail(f"{value!r} is no range: give 100:200, 100: or :200", param, ctx)
 
 
 def time_text(timestamp_ms: int) -> str:
-    """A store time for people, in UTC; empty where there is none."""
+    """Return a store time for people, in UTC; empty without a time."""
     if timestamp_ms <= 0:
         return ""
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def folder_name(command: str) -> str:
-    """A quarantine folder for what a command does now."""
+    """Return a name for the quarantine folder of a command that runs now."""
     return time.strftime(f"{command}-%Y%m%d-%H%M%S", time.gmtime())
 
 
 def print_some(lines: Iterable[object], total: int) -> None:
-    """The first lines, and how many more there are."""
+    """Print the first lines, and how many more there are."""
     for number, line in enumerate(lines):
         if number == LONGEST_LIST:
             break

@@ -1,4 +1,4 @@
-"""`mq store rebuild`: queues and index made anew from the log."""
+"""Implements `mq store rebuild`: rebuilds queues and index from the log."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size
 
 
 def rows(report: RebuildReport) -> list[tuple[str, object]]:
-    """A RebuildReport, name and value."""
+    """Return a RebuildReport as name and value."""
     return [
         ("queues", report.queues),
         ("queue entries", report.entries),

@@ -1,4 +1,4 @@
-"""`mq store repair`: a plan, and with --apply the deed."""
+"""Implements `mq store repair`: shows a plan, and with --apply executes it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def repair(directory: str, commit_log: str | None, apply: bool, file_size: int, 
 
 
 def rows(plan: RepairPlan) -> list[tuple[str, object]]:
-    """The plan in figures."""
+    """Return the plan's numbers."""
     return [
         ("problems", len(plan.found.findings)),
         ("intact messages", plan.found.messages),
@@ -82,7 +82,7 @@ def rows(plan: RepairPlan) -> list[tuple[str, object]]:
 
 
 def steps(plan: RepairPlan) -> list[str]:
-    """Each change of the log and of consumer offsets, a line."""
+    """Return a line for each change of the log and of consumer offsets."""
     lines = []
     for file in plan.log.files:
         if file.actual_size != file.size:
@@ -98,7 +98,7 @@ def steps(plan: RepairPlan) -> list[str]:
 
 
 def conclusion(plan: RepairPlan, applied: bool) -> str:
-    """What was done, or how to have it done."""
+    """Return what was done, or how to do it."""
     if plan.empty:
         return "nothing to repair" if plan.found.sound else "nothing of this can be repaired from the log"
     if applied:

@@ -1,4 +1,4 @@
-"""`mq store diff` and `mq store truncate`: what an operator needs when a slave's log is not its master's any more."""
+"""Implements `mq store diff` and `mq store truncate`, for a slave's log that differs from its master's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "tags", "keys", "uniqKey")
 MOST_ROWS = 100
-"""Messages that are listed of each side; their number is always told."""
+"""The most messages that are listed of each side; their number is always shown."""
 
 
 @click.command(short_help="Say where two stores' logs part.")
@@ -47,7 +47,7 @@ def diff(left: str, right: str) -> None:
 
 
 def message_row(message: MessageExt) -> Row:
-    """A MessageExt under COLUMNS."""
+    """Return a MessageExt under COLUMNS."""
     return (
         message.topic,
         message.queue_id,

@@ -1,4 +1,4 @@
-"""`mq store sizes`: what takes the space."""
+"""Implements `mq store sizes`: what takes the space."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sizes(directory: str, commit_log: str | None, drop: tuple[str, ...], as_json
 
 
 def topic_row(topic: TopicSize) -> Row:
-    """A TopicSize under TOPIC_COLUMNS."""
+    """Return a TopicSize under TOPIC_COLUMNS."""
     return (
         topic.topic,
         topic.messages,
@@ -67,7 +67,7 @@ def topic_row(topic: TopicSize) -> Row:
 
 
 def file_row(file: FileSize) -> Row:
-    """A FileSize under FILE_COLUMNS."""
+    """Return a FileSize under FILE_COLUMNS."""
     return (
         os.path.basename(file.path),
         file.record_bytes,
@@ -84,7 +84,7 @@ def _some(names: list[str]) -> str:
 
 
 def drop_rows(dropped: DropReport) -> list[tuple[str, object]]:
-    """A DropReport, name and value."""
+    """Return a DropReport as name and value."""
     return [
         ("topics", " ".join(dropped.topics)),
         ("messages", dropped.messages),

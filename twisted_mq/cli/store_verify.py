@@ -1,4 +1,4 @@
-"""`mq store verify`: everything in a store against everything else."""
+"""Implements `mq store verify`: everything in a store against everything else."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def verify(directory: str, commit_log: str | None, file_size: int, as_json: bool
 
 
 def conclusion(report: VerifyReport) -> str:
-    """What to do, in a line."""
+    """Return what to do, in one line."""
     if report.sound:
         return "sound: every record has its queue entry, every entry its record"
     count = len(report.findings)
@@ -57,7 +57,7 @@ def conclusion(report: VerifyReport) -> str:
 
 
 def rows(report: VerifyReport) -> Sequence[tuple[str, object]]:
-    """Name and value of each figure."""
+    """Return name and value of each number."""
     if report.in_use:
         state = "works on it now"
     else:
@@ -79,7 +79,7 @@ def rows(report: VerifyReport) -> Sequence[tuple[str, object]]:
 
 
 def as_object(report: VerifyReport) -> dict[str, Json]:
-    """The report as one JSON object."""
+    """Return the report as one JSON object."""
     return {
         "store": report.directory,
         "sound": report.sound,

@@ -1,4 +1,4 @@
-"""`mq top`: topics and groups of a cluster as they are now: rates, lags, members."""
+"""Implements `mq top`: topics and groups of a cluster as they are now: rates, lags, members."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from twisted_mq.cli.servers import Servers
 
 AT_ONCE = 16
-"""Requests under way at a time."""
+"""Requests in flight at a time."""
 R = TypeVar("R", bound="TopicRow | GroupRow")
 Show = Callable[["Sequence[TopicRow]", "Sequence[GroupRow]"], None]
 
 
 @attrs.frozen
 class Look:
-    """What a look found: the ends of topics (where each queue begins and ends, summed up), and groups by topic."""
+    """The result of a look: the ends of topics (the sums of their queues' begins and ends), and groups by topic."""
 
     seconds: float
     topics: dict[str, tuple[int, int]]
@@ -119,7 +119,7 @@ def top(interval: float, once: bool, sort: str, match: str, as_json: bool, serve
 
 
 async def look(admin: AdminCalls, wanted: re.Pattern[str]) -> Look:
-    """The users' topics and groups whose names are wanted; what can't be asked is left out."""
+    """Return users' topics and groups with matching names; those that cannot be asked are left out."""
     from twisted_mq.admin.lag import groups_among, lag_by_topic
     from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
@@ -138,7 +138,7 @@ async def look(admin: AdminCalls, wanted: re.Pattern[str]) -> Look:
 
 
 async def _each(work: Callable[[str], Coroutine[Any, Any, Any]], items: Sequence[str]) -> list[Any]:
-    """What the work makes of each item, some at a time."""
+    """Return the results of the work for each item, some at a time."""
     from twisted.internet.defer import DeferredSemaphore, gatherResults
 
     turns = DeferredSemaphore(AT_ONCE)
@@ -163,7 +163,7 @@ async def _ends(admin: AdminCalls, topic: str) -> tuple[int, int] | None:
 
 
 def rows(before: Look, now: Look) -> tuple[list[TopicRow], list[GroupRow]]:
-    """What is there now, and how fast it moved since; what is new has a rate of 0."""
+    """Return the current state, and how fast it changed since; new rows have a rate of 0."""
     seconds = max(now.seconds - before.seconds, 0.001)
     topics = []
     for name, (first, last) in now.topics.items():
@@ -179,7 +179,7 @@ def rows(before: Look, now: Look) -> tuple[list[TopicRow], list[GroupRow]]:
 
 @contextlib.contextmanager
 def _shown(as_json: bool, *, live: bool) -> Any:
-    """What shows a look: a picture that changes on a terminal, lines everywhere else."""
+    """Return the display of looks: a live table on a terminal, lines everywhere else."""
     if as_json or not live or not sys.stdout.isatty():
         yield _print_json if as_json else _print_tables
         return
@@ -209,5 +209,5 @@ def _print_json(topics: Sequence[TopicRow], groups: Sequence[GroupRow]) -> None:
 
 
 def _texts(found: Sequence[R]) -> list[Row]:
-    """Rows with their rates to a tenth."""
+    """Return rows with their rates to a tenth."""
     return [[f"{value:.1f}" if isinstance(value, float) else value for value in attrs.astuple(row)] for row in found]

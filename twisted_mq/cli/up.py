@@ -1,4 +1,4 @@
-"""`mq up`: a name server and a broker in one process."""
+"""Implements `mq up`: a name server and a broker in one process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def default_store() -> str:
-    """Where the store lies unless another place is named: the user's data folder (XDG_DATA_HOME)."""
+    """Return the default directory of the store: in the user's data folder (XDG_DATA_HOME)."""
     data_home = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
     return os.path.join(data_home, "mq", "store")
 
@@ -137,7 +137,7 @@ def up(
 
 
 def in_flags(text: str, port_flag: str) -> str:
-    """The same advice with this command's flags in place of a file's keys; the slaves' port follows the broker's."""
+    """Return the same advice with this command's flags instead of a file's keys; the slaves' port follows the broker's."""
     flags = {
         "haListenPort": "--port",
         "grpcServerPort": "--grpc-port",
@@ -151,7 +151,7 @@ def in_flags(text: str, port_flag: str) -> str:
 
 
 def _grpc_port(host: str, port: int) -> int:
-    """The port for gRPC clients where none is given; -1 where they cannot be served, with the reason on standard error."""
+    """Return the default port for gRPC clients; -1 if they cannot be served, with the reason on standard error."""
     from twisted_mq.remoting.listen import PortError, bind
 
     try:
@@ -172,7 +172,7 @@ async def _serve(
     console_port: int | None,
     as_json: bool,
 ) -> None:
-    """Run the cluster, and the console where it has a port, until this coroutine is cancelled."""
+    """Run the cluster, and the console if it has a port, until this coroutine is cancelled."""
     from twisted.internet.defer import Deferred
 
     await cluster.start()
@@ -209,7 +209,7 @@ def _started_console(
 
 
 def _facts(cluster: EmbeddedCluster) -> dict[str, str]:
-    """What runs where, by the names that the fixture mq_server has for it."""
+    """Return the addresses, by the names that the fixture mq_server has for them."""
     return {
         "namesrv": cluster.name_server,
         "broker": cluster.broker_address,
@@ -219,7 +219,7 @@ def _facts(cluster: EmbeddedCluster) -> dict[str, str]:
 
 
 def _ordered_facts(cluster: OrderedCluster) -> dict[str, object]:
-    """The same for broker groups: the addresses of each master and its slave."""
+    """Return the same for broker groups: the addresses of each master and its slave."""
     brokers = {group: [_broker_address(cluster, group, one) for one in (0, 1)] for group in cluster.groups}
     return {
         "namesrv": cluster.name_server,
@@ -230,7 +230,7 @@ def _ordered_facts(cluster: OrderedCluster) -> dict[str, object]:
 
 
 def _welcome(cluster: EmbeddedCluster, temporary: bool) -> str:
-    """What runs where, and what to do with it."""
+    """Return the text with the addresses, and what to do with them."""
     kept = " (removed at the end)" if temporary else ""
     flag = _namesrv_flag(cluster)
     return "\n".join(
@@ -246,7 +246,7 @@ def _welcome(cluster: EmbeddedCluster, temporary: bool) -> str:
 
 
 def _ordered_welcome(cluster: OrderedCluster) -> str:
-    """The same for broker groups."""
+    """Return the same for broker groups."""
     flag = _namesrv_flag(cluster)
     groups = (
         f"{group:<13}{', '.join(_broker_address(cluster, group, one) for one in (0, 1))} (master, slave)"

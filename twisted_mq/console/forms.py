@@ -19,7 +19,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def visible(text: str) -> str:
-    """Return text in which nothing is hidden: control characters and direction marks are shown as \u202e."""
+    """Return text in which nothing is hidden: control characters and direction marks are shown as \\u202e."""
     if text.isprintable():
         return text
     return "".join(map(_visible, text))

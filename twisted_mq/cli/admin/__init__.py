@@ -1,1 +1,1 @@
-"""`mqadmin`: Apache's admin tool with the same subcommands, options and output, one module a subcommand."""
+"""Implements `mqadmin`: Apache's admin tool with the same subcommands, options and output, one module for each subcommand."""

@@ -1,4 +1,4 @@
-"""`mqadmin brokerStatus` (Apache: BrokerStatusSubCommand): a broker's figures by name.
+"""Implements `mqadmin brokerStatus` (Apache: BrokerStatusSubCommand): a broker's statistics by name.
 
 A master's slaves are rows too. This project's brokers have them in their table; Apache's are asked for them.
 """

@@ -1,4 +1,4 @@
-"""What a subcommand works with: questions and their answers in Apache's order, output, and which brokers a line names."""
+"""Provides what subcommands work with: requests with answers in Apache's order, output, and the brokers that a line names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twisted_mq.protocol.text.json_value import Json
 
 
 class ClusterUnknown(CliError):
-    """No such cluster at the name server."""
+    """Raised when the name server does not know the cluster."""
 
     def __init__(self, cluster_name: str, known: list[str]) -> None:
         names = ", ".join(sorted(known)) or "none"
@@ -27,28 +27,28 @@ class ClusterUnknown(CliError):
 
 @attrs.frozen(kw_only=True)
 class AdminContext(AdminCalls):
-    """What a subcommand works with: connections, where output goes, and time."""
+    """The context of a subcommand: connections, output, and time."""
 
     echo: Callable[[str], None]
     warn: Callable[[str], None]
     as_json: bool = False
-    """With --json: `say` and `row` print one JSON object a line, and text that has no value is left out."""
+    """With --json, `say` and `row` print one JSON object per line, and text without a value is left out."""
 
     # output
 
     def say(self, text: str | None, /, **value: Json) -> None:
-        """A line of text, or the value where JSON is wanted; None and no value stand for nothing to print."""
+        """Print a line of text, or the value with --json; print nothing for None or without a value."""
         if not self.as_json and text is not None:
             self.echo(text)
         elif self.as_json and value:
             self.echo(json_line(value).rstrip("\n"))
 
     def say_value(self, text: str, value: Mapping[str, Json]) -> None:
-        """The same, of a value whose members have any names."""
+        """Do the same for a value whose members have any names."""
         self.echo(json_line(value).rstrip("\n") if self.as_json else text)
 
     def row(self, table: Table, *values: Json) -> None:
-        """A row of a table."""
+        """Print a row of a table."""
         self.say_value(table.line(values), table.value(values))
 
     # lists in the order in which Apache's tool prints them
@@ -61,7 +61,7 @@ class AdminContext(AdminCalls):
 
 
 def broker_names(cluster: ClusterInfo, cluster_name: str) -> list[str]:
-    """The brokers of a cluster in Apache's order. Raises ClusterUnknown."""
+    """Return the brokers of a cluster in Apache's order. Raises ClusterUnknown."""
     table = cluster.cluster_addr_table or {}
     if cluster_name not in table:
         raise ClusterUnknown(cluster_name, list(table))
@@ -69,35 +69,35 @@ def broker_names(cluster: ClusterInfo, cluster_name: str) -> list[str]:
 
 
 def master_addresses(cluster: ClusterInfo, cluster_name: str) -> list[str]:
-    """Addresses of a cluster's masters in Apache's order. Raises ClusterUnknown."""
+    """Return the addresses of a cluster's masters in Apache's order. Raises ClusterUnknown."""
     brokers = cluster.broker_addr_table or {}
     held = [brokers[name].broker_addrs for name in broker_names(cluster, cluster_name) if name in brokers]
     return hash_order(addresses[MASTER_ID] for addresses in held if addresses and MASTER_ID in addresses)
 
 
 def all_addresses(cluster: ClusterInfo, cluster_name: str) -> list[str]:
-    """Addresses of a cluster's brokers, slaves too. Raises ClusterUnknown."""
+    """Return the addresses of a cluster's brokers, including slaves. Raises ClusterUnknown."""
     brokers = cluster.broker_addr_table or {}
     held = [brokers[name].broker_addrs or {} for name in broker_names(cluster, cluster_name) if name in brokers]
     return hash_order(address for addresses in held for address in addresses.values())
 
 
 async def chosen_masters(admin: AdminContext, line: CommandLine) -> list[str]:
-    """The broker of -b, or the masters of the cluster of -c. Raises UsageError where neither is given."""
+    """Return the broker of -b, or the masters of the cluster of -c. Raises UsageError if neither is given."""
     if "b" in line:
         return [line.value("b")]
     return master_addresses(await admin.cluster_info(), cluster_of_line(line))
 
 
 async def chosen_brokers(admin: AdminContext, line: CommandLine) -> list[str]:
-    """The broker of -b, or all brokers of the cluster of -c. Raises UsageError where neither is given."""
+    """Return the broker of -b, or all brokers of the cluster of -c. Raises UsageError if neither is given."""
     if "b" in line:
         return [line.value("b")]
     return all_addresses(await admin.cluster_info(), cluster_of_line(line))
 
 
 def cluster_of_line(line: CommandLine) -> str:
-    """The value of -c. Raises UsageError without it."""
+    """Return the value of -c. Raises UsageError without it."""
     if "c" not in line:
         raise UsageError("Missing required option: [-b a broker's address, -c a cluster's name]")
     return line.value("c")

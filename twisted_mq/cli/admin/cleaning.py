@@ -1,4 +1,4 @@
-"""`mqadmin cleanExpiredCQ`, `cleanUnusedTopic`, `deleteExpiredCommitLog`: let brokers remove what nobody needs."""
+"""Implements `mqadmin cleanExpiredCQ`, `cleanUnusedTopic`, `deleteExpiredCommitLog`: let brokers delete unneeded files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def delete_expired_commit_log(admin: AdminContext, line: CommandLine) -> N
 
 
 async def _tell_brokers(admin: AdminContext, line: CommandLine, code: RequestCode) -> None:
-    """The broker of -b, or all of the cluster of -c, or all there are; a refusal is raised."""
+    """Tell the broker of -b, or all of the cluster of -c, or all brokers; a refusal is raised."""
     addresses = [line.value("b")] if "b" in line else await _of_clusters(admin, line)
     for address in addresses:
         await admin.invoke(address, code)

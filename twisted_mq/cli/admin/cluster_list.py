@@ -59,7 +59,7 @@ async def _print_once(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _figures(admin: AdminContext, address: str) -> dict[str, str] | None:
-    """The broker's figures; None, with a line on standard error, where it can't be asked."""
+    """Return the broker's statistics; None, with a line on standard error, if it cannot be asked."""
     try:
         return await admin.broker_runtime(address)
     except (ProtocolError, RemotingError) as error:
@@ -70,7 +70,7 @@ async def _figures(admin: AdminContext, address: str) -> dict[str, str] | None:
 def base_row(
     cluster_name: str, broker_name: str, broker_id: int, address: str, figures: Mapping[str, str] | None, now_ms: int
 ) -> str:
-    """Rates, load and age of one broker; without figures the columns are empty or zero, as Apache prints them."""
+    """Return rates, load and age of one broker; without statistics the columns are empty or zero, as Apache prints them."""
     figure = _reader(figures)
     send_load = f"{figure('sendThreadPoolQueueSize')},{figure('sendThreadPoolQueueHeadWaitTimeMills')}ms"
     pull_load = f"{figure('pullThreadPoolQueueSize')},{figure('pullThreadPoolQueueHeadWaitTimeMills')}ms"
@@ -92,7 +92,7 @@ def base_row(
 
 
 def _reader(figures: Mapping[str, str] | None) -> Callable[..., str]:
-    """A look-up that prints like Apache's: empty where nothing was answered, null for a figure that is missing."""
+    """Return a look-up that prints like Apache's: empty without an answer, null for a missing value."""
 
     def figure(name: str, missing: str | None = None) -> str:
         return "" if figures is None else text_or_null(figures.get(name, missing))
@@ -101,19 +101,19 @@ def _reader(figures: Mapping[str, str] | None) -> Callable[..., str]:
 
 
 def _rate(figures: Mapping[str, str] | None, name: str) -> str:
-    """The first of the averages over 10 s, 1 min and 10 min that a rate figure holds."""
+    """Return the first of a rate's averages over 10 s, 1 min and 10 min."""
     averages = (figures or {}).get(name, "").split()
     return fixed(parse_number(averages[0] if averages else None), 2)
 
 
 def _hours(figures: Mapping[str, str] | None, now_ms: int) -> float:
-    """Age of the oldest message in hours."""
+    """Return the age of the oldest message in hours."""
     earliest = (figures or {}).get("earliestMessageTimeStamp", "")
     return (now_ms - int(earliest)) / MS_PER_HOUR if earliest else 0.0
 
 
 def timer_text(figures: Mapping[str, str]) -> str:
-    """How far the timer is behind, and its rates; the figures after the first that is missing count as zero."""
+    """Return the timer's lag and its rates; the values after the first missing one count as zero."""
     values = [0.0] * 5
     names = ("timerReadBehind", "timerOffsetBehind", "timerCongestNum", "timerEnqueueTps", "timerDequeueTps")
     for position, name in enumerate(names):
@@ -126,7 +126,7 @@ def timer_text(figures: Mapping[str, str]) -> str:
 
 
 def more_row(cluster_name: str, broker_name: str, figures: Mapping[str, str]) -> str:
-    """Messages in and out, yesterday and today; all zero where a figure is missing."""
+    """Return messages in and out, yesterday and today; all zero if a value is missing."""
     try:
         now, morning, yesterday = (
             [int(figures[f"msg{way}Total{when}"]) for way in ("Put", "Get")]

@@ -1,5 +1,5 @@
 """`mqadmin getColdDataFlowCtrInfo`, `updateColdDataFlowCtrGroupConfig`, `removeColdDataFlowCtrGroupConfig`,
-`setCommitLogReadAheadMode`: how fast groups may read what has left the memory.
+`setCommitLogReadAheadMode`: limits of reads of messages that are not in memory any more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.text.fastjson import loads
 
 TIMES = {"lastColdReadTimeMills": "lastColdReadTimeFormat", "createTimeMills": "createTimeFormat"}
-"""Members of a group's figures that are shown as a date, under another name."""
+"""Members of a group's statistics that are shown as a date, under another name."""
 READ_AHEAD_MODE = "READ_AHEAD_MODE"
 """The field of SET_COMMITLOG_READ_MODE (FIleReadaheadMode)."""
 
@@ -39,14 +39,14 @@ async def get_cold_data_flow_ctr_info(admin: AdminContext, line: CommandLine) ->
 
 
 def _as_printed(value: Any) -> Any:
-    """Objects with their members in the order in which Apache's tool, which reads them into HashMaps, writes them."""
+    """Order members as Apache's tool does, which reads objects into HashMaps."""
     if not isinstance(value, dict):
         return value
     return {name: _as_printed(value[name]) for name in hash_order(value)}
 
 
 def _with_dates(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """A group's figures with readable times."""
+    """Return a group's statistics with readable times."""
     dates = {TIMES[name]: date_text(int(figures[name])) for name in TIMES if name in figures}
     return {**{name: value for name, value in figures.items() if name not in TIMES}, **dates}
 

@@ -1,8 +1,7 @@
-"""Command lines as Apache's admin tool reads them (commons-cli's DefaultParser and HelpFormatter).
+"""Parses command lines as Apache's admin tool does (commons-cli's DefaultParser and HelpFormatter).
 
-Written by hand because argparse and click differ where scripts would notice: `-topic X` and `--top X` are accepted,
-a value may begin with a dash where no option does, left-over words are passed over; usage and errors have their own
-form.
+It is written by hand because argparse and click differ where scripts would notice: `-topic X` and `--top X` are accepted,
+a value may begin with a dash unless it is an option, extra words are ignored; usage and errors have their own form.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ HELP_WIDTH = 110
 
 
 class UsageError(Exception):
-    """A command line that does not fit its options; the text is what Apache's tool would say."""
+    """Raised for a command line that does not fit its options; the text is that of Apache's tool."""
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One option; `group` names options of which exactly one must be given. Some have only a long name."""
+    """An option; `group` names options of which exactly one must be given. Some have only a long name."""
 
     short: str
     long: str
@@ -33,16 +32,16 @@ class Option(msgspec.Struct, frozen=True):
     required: bool = False
     group: str | None = None
     ours: bool = False
-    """Apache's tool has it not: it has to be spelled out, so that all short forms mean what they mean there."""
+    """Apache's tool does not have it: users must spell it out, so that all short forms keep Apache's meaning."""
 
     @property
     def key(self) -> str:
-        """The name of its value: the letter, or the long name where there is none."""
+        """Return the name of its value: the letter, or the long name without one."""
         return self.short or self.long
 
     @property
     def spelled(self) -> str:
-        """The option as a usage line has it."""
+        """Return the option as a usage line has it."""
         return f"-{self.short}" if self.short else f"--{self.long}"
 
     @property
@@ -58,7 +57,7 @@ GLOBAL_OPTIONS = (
 
 @attrs.frozen
 class CommandLine:
-    """What was given: option letter -> value (empty for a flag)."""
+    """The given options: letter -> value (empty for a flag)."""
 
     values: dict[str, str]
 
@@ -66,11 +65,11 @@ class CommandLine:
         return short in self.values
 
     def value(self, short: str, default: str = "") -> str:
-        """The trimmed value of an option."""
+        """Return the trimmed value of an option."""
         return self.values.get(short, default).strip()
 
     def number(self, short: str, default: int) -> int:
-        """A whole number. Raises UsageError for anything else."""
+        """Return a whole number. Raises UsageError for anything else."""
         text = self.values.get(short)
         if text is None:
             return default
@@ -80,7 +79,7 @@ class CommandLine:
             raise UsageError(f"Option -{short} needs a whole number, got {text!r}") from None
 
     def time(self, short: str, now_ms: int) -> int:
-        """Ms since 1970 of a time as `parse_time` takes it. Raises UsageError for anything else."""
+        """Return a time as `parse_time` reads it, in ms since 1970. Raises UsageError for anything else."""
         try:
             return parse_time(self.value(short), now_ms)
         except (ValueError, OverflowError):
@@ -89,28 +88,28 @@ class CommandLine:
             ) from None
 
     def charset(self, short: str) -> str:
-        """The charset that a value names, UTF-8 without. Raises UsageError for a name that none has."""
+        """Return the charset of an option's value, UTF-8 by default. Raises UsageError for an unknown one."""
         name = self.value(short) or "UTF-8"
         try:
-            b"x".decode(name, "replace")  # of nothing at all no name is looked up
+            b"x".decode(name, "replace")  # an empty name is not looked up
         except (LookupError, ValueError):
             raise UsageError(f"Option -{short}: no charset {name!r}") from None
         return name
 
     def is_true(self, short: str, default: bool = False) -> bool:
-        """Boolean.parseBoolean of a value: anything but true, in any case, is false."""
+        """Return Boolean.parseBoolean of a value: anything but true, in any case, is false."""
         return self.value(short).lower() == "true" if short in self else default
 
     def parts(self, short: str, separator: str = ",") -> list[str]:
-        """The parts of a value, trimmed, without the empty ones."""
+        """Return the parts of a value, trimmed, without the empty ones."""
         return [part.strip() for part in self.value(short).split(separator) if part.strip()]
 
 
 def parse_command_line(options: Sequence[Option], arguments: Sequence[str]) -> CommandLine:
-    """Read the arguments behind the subcommand. Raises UsageError."""
+    """Parse the arguments after the subcommand. Raises UsageError."""
     parser = _Parser(options)
     parser.read(arguments)
-    if "h" not in parser.values:  # Apache's asks for the others even then
+    if "h" not in parser.values:  # Apache's tool asks for the others even then
         parser.check_required()
     return CommandLine(parser.values)
 
@@ -151,7 +150,7 @@ class _Parser:
             self._dashed(token)
 
     def _is_option(self, token: str) -> bool:
-        """Whether a token names an option, so that it can't be the value of the one before."""
+        """Return True if a token names an option, so that it cannot be the value of the one before."""
         if not token.startswith("-") or token == "-":
             return False
         name = token.lstrip("-").split("=", 1)[0]
@@ -176,7 +175,7 @@ class _Parser:
             self._set_value(value)
 
     def _dashed(self, token: str) -> None:
-        """A token with one dash: a letter, a letter with `=value`, a long name, or letters run together."""
+        """Parse a token with one dash: a letter, a letter with `=value`, a long name, or several letters."""
         name, equals, value = token[1:].partition("=")
         option = self._short.get(name)
         if option is not None and (not equals or option.has_arg):
@@ -235,7 +234,7 @@ def _missing_name(options: Sequence[Option], option: Option) -> str:
 
 
 def help_text(name: str, options: Sequence[Option]) -> str:
-    """Usage line and option table of a subcommand."""
+    """Return the usage line and option table of a subcommand."""
     ordered = sorted(options, key=lambda option: option.key.lower())
     usage = f"usage: mqadmin {name} " + " ".join(_usage_parts(ordered))
     lines = textwrap.wrap(usage, HELP_WIDTH, subsequent_indent=" " * 7, break_long_words=False, break_on_hyphens=False)
@@ -257,7 +256,7 @@ def _head(option: Option) -> str:
 
 
 def _usage_parts(ordered: Sequence[Option]) -> Iterator[str]:
-    """The options of the usage line; a group stands where its first member does, and the others leave an empty part."""
+    """Yield the options of the usage line; a group is at its first member's place, and the others leave an empty part."""
     shown: set[str] = set()
     for option in ordered:
         if option.group is None:

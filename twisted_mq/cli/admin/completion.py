@@ -1,6 +1,6 @@
-"""`mqadmin completion SHELL`: a script that completes subcommands and options in bash, zsh or fish.
+"""Implements `mqadmin completion SHELL`: a script that completes subcommands and options in bash, zsh or fish.
 
-Written by hand because click's completion knows click's own commands alone, and this tool reads its line as Apache's.
+It is written by hand because click's completion knows only click's own commands, and this tool parses its line as Apache's.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from twisted_mq.cli.admin.registry import SubCommand, served
 
 
 def _words(command: SubCommand) -> list[str]:
-    """All spellings of a subcommand's options; blanks at the end of Apache's names are no part of the word."""
+    """Return all spellings of a subcommand's options, without the blanks at the end of some of Apache's names."""
     words = [f"-{option.short}" for option in command.all_options if option.short]
     words += [f"--{option.long.strip()}" for option in command.all_options if " " not in option.long.strip()]
     return words
 
 
 def bash() -> str:
-    """For `source <(mqadmin completion bash)`; zsh takes it through bashcompinit."""
+    """Return a script for `source <(mqadmin completion bash)`; zsh reads it through bashcompinit."""
     cases = "\n".join(f"    {command.name}) words='{' '.join(_words(command))}';;" for command in served())
     names = " ".join(command.name for command in served())
     return f"""_mqadmin() {{
@@ -37,12 +37,12 @@ complete -o default -F _mqadmin mqadmin"""
 
 
 def zsh() -> str:
-    """For `source <(mqadmin completion zsh)`."""
+    """Return a script for `source <(mqadmin completion zsh)`."""
     return f"autoload -Uz compinit bashcompinit && compinit -u && bashcompinit\n{bash()}"
 
 
 def fish() -> str:
-    """For `mqadmin completion fish | source`."""
+    """Return a script for `mqadmin completion fish | source`."""
     lines = ["complete -c mqadmin -f"]
     for command in served():
         lines.append(f"complete -c mqadmin -n __fish_use_subcommand -a {command.name} -d '{_quoted(command.text)}'")
@@ -64,7 +64,7 @@ SHELLS: dict[str, Callable[[], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
 def print_completion(arguments: Sequence[str]) -> int:
-    """Exit code; anything but the name of one shell is an error."""
+    """Print the script. Returns the exit code; any argument other than one shell's name is an error."""
     if len(arguments) != 1 or arguments[0] not in SHELLS:
         print(f"usage: mqadmin completion {'|'.join(SHELLS)}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Connections of an admin tool, from the first request to the end of its work."""
+"""Connects an admin tool, from the first request to the end of its work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def connected(
     *,
     as_json: bool = False,
 ) -> Iterator[AdminContext]:
-    """What work is done with; its connections are closed at the end. Raises CliError."""
+    """Yield the context of some work; its connections are closed at the end. Raises CliError."""
     credentials, tls = servers.account(), servers.tls_settings()
     name_servers = _addresses(servers)
     connect = None if tls is None else _encrypted(reactor, tls)
@@ -55,7 +55,7 @@ def connected(
 
 
 def _addresses(servers: Servers) -> list[str]:
-    """Raises CliError for an address that is none."""
+    """Return the addresses. Raises CliError for a malformed one."""
     try:
         return list(parse_addresses(";".join(servers.addresses), "--namesrv")) if servers.addresses else []
     except ClientOptionIllegal as error:

@@ -1,4 +1,4 @@
-"""`mqadmin consumerConnection`, `producerConnection`, `producer`: which clients are there."""
+"""Implements `mqadmin consumerConnection`, `producerConnection`, `producer`: the connected clients."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def producer_connection(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _connection_of_producers(admin: AdminContext, group: str, topic: str) -> ProducerConnection:
-    """The members of a group at the first of the topic's brokers that knows any. Raises BrokerError, CliError."""
+    """Return a group's members from the first of the topic's brokers that knows any. Raises BrokerError, CliError."""
     failure: BrokerError | None = None
     for address in groups.addresses_of(await admin.topic_route(topic)):
         try:

@@ -1,4 +1,4 @@
-"""`mqadmin brokerConsumeStats`, `statsAll`: how much is consumed, how much waits."""
+"""Implements `mqadmin brokerConsumeStats`, `statsAll`: how much is consumed, how much waits."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def stats_all(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _show_topic(admin: AdminContext, topic: str, only_active: bool) -> None:
-    """A row for each group of a topic, one where there is none."""
+    """Show a row for each group of a topic, or one row for a topic without groups."""
     route = await admin.topic_route(topic)
     addresses = addresses_of(route)
     groups = await admin.consumer_groups(addresses[0], topic) if addresses else []

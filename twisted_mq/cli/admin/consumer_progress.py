@@ -1,4 +1,4 @@
-"""`mqadmin consumerProgress` (Apache: ConsumerProgressSubCommand): how far groups are behind."""
+"""Implements `mqadmin consumerProgress` (Apache: ConsumerProgressSubCommand): how far groups are behind."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def queue_row(
     clients: dict[MessageQueue, str] | None = None,
     zone: datetime.tzinfo | None = None,
 ) -> list[str | int]:
-    """A queue under QUEUES, or with its client under QUEUES_WITH_CLIENTS."""
+    """Return a queue's row under QUEUES, or with its client under QUEUES_WITH_CLIENTS."""
     last = date_text(offset.last_timestamp, zone) if offset.last_timestamp else "N/A"
     return [
         queue.topic,
@@ -98,7 +98,7 @@ def _sums(admin: AdminContext, stats: ConsumeStats) -> None:
 
 
 async def _queue_clients(admin: AdminContext, group: str) -> dict[MessageQueue, str]:
-    """Who has each queue, by address; what can't be found out is left out."""
+    """Return the address of each queue's client; unknown ones are left out."""
     held: dict[MessageQueue, str] = {}
     try:
         for connection in (await consumer_connection(admin, group)).connection_set:
@@ -119,7 +119,7 @@ async def _all_groups(admin: AdminContext) -> None:
 
 
 async def _group_row(admin: AdminContext, group: str) -> list[str | int]:
-    """A group under GROUPS; what a broker can't say is shown as Apache's tool shows it, zero or OFFLINE."""
+    """Return a group's row under GROUPS; unknown values are shown as Apache's tool does, as zero or OFFLINE."""
     stats, connection = ConsumeStats(), ConsumerConnection()
     with contextlib.suppress(ProtocolError, RemotingError):
         stats = await consume_stats(admin, group)

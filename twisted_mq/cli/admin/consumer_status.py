@@ -1,4 +1,4 @@
-"""`mqadmin consumerStatus` (Apache: ConsumerStatusSubCommand): what the members of a group report of themselves."""
+"""Implements `mqadmin consumerStatus` (Apache: ConsumerStatusSubCommand): the reports of a group's members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _subscriptions(info: ConsumerRunningInfo) -> Json:
 async def _write_infos(
     admin: AdminContext, group: str, members: list[Connection], with_threads: bool
 ) -> dict[str, ConsumerRunningInfo]:
-    """Each member's report in a file below the working directory, as Apache's tool writes them."""
+    """Write each member's report to a file below the working directory, as Apache's tool does."""
     folder, infos = str(admin.now_ms()), dict[str, ConsumerRunningInfo]()
     admin.say(MEMBERS.head)
     for member in members:
@@ -60,7 +60,7 @@ async def _write_infos(
 
 
 def _judge(admin: AdminContext, infos: dict[str, ConsumerRunningInfo]) -> None:
-    """Whether the members agree, and what is wrong with their queues."""
+    """Report whether the members agree, and what is wrong with their queues."""
     now_ms = admin.now_ms()
     if not same_subscriptions(infos, now_ms):
         admin.say("\n\nWARN: Different subscription in the same group of consumer!!!", sameSubscription=False)

@@ -1,4 +1,4 @@
-"""`mqadmin deleteTopic` (Apache: DeleteTopicSubCommand); an unknown cluster is an error here and no success."""
+"""Implements `mqadmin deleteTopic` (Apache: DeleteTopicSubCommand); an unknown cluster is an error here, not a success."""
 
 from __future__ import annotations
 

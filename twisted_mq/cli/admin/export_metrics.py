@@ -1,4 +1,4 @@
-"""`mqadmin exportMetrics` (Apache: ExportMetricsCommand): figures of a cluster's masters, into a file of JSON."""
+"""Implements `mqadmin exportMetrics` (Apache: ExportMetricsCommand): metrics of a cluster's masters, in a JSON file."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _of_broker(admin: AdminContext, address: str) -> dict[str, Any]:
 async def _quota(
     admin: AdminContext, address: str, figures: dict[str, str], groups: SubscriptionGroupWrapper
 ) -> dict[str, Any]:
-    """Disk, rates of now and sums of a day, and how many topics and groups there are."""
+    """Return disk use, current rates and sums of a day, and the numbers of topics and groups."""
     half = await _counted(admin, address, HALF_TOPIC)
     delayed = await _counted(admin, address, SCHEDULE_TOPIC)
     rates = (_first(figures, "putTps"), _first(figures, "getTransferredTps"), half.rate, delayed.rate)
@@ -82,7 +82,7 @@ async def _counted(admin: AdminContext, address: str, topic: str) -> Counted:
 
 
 def _first(figures: dict[str, str], name: str) -> float:
-    """The average over ten seconds."""
+    """Return the average over ten seconds."""
     averages = figures.get(name, "").split()
     return parse_number(averages[0] if averages else None)
 
@@ -93,7 +93,7 @@ def _of_yesterday(figures: dict[str, str], way: str) -> int:
 
 
 async def _clients(admin: AdminContext, groups: SubscriptionGroupWrapper) -> list[str]:
-    """Languages and versions of all consumers; groups without members add nothing."""
+    """Return languages and versions of all consumers; groups without members add nothing."""
     found: set[str] = set()
     for group in groups.subscription_group_table:
         try:

@@ -1,4 +1,4 @@
-"""`mqadmin exportConfigs`, `exportMetadata`: settings of brokers, topics and groups, into a file of JSON."""
+"""Implements `mqadmin exportConfigs`, `exportMetadata`: settings of brokers, topics and groups, in a JSON file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX, is_system_topic
 
 FOLDER = "/tmp/rocketmq/export"
-"""Where Apache's tool puts its files unless told otherwise."""
+"""The default folder of Apache's tool for its files."""
 
 CONFIG_KEYS = (
     *("brokerClusterName", "brokerId", "brokerName", "brokerRole", "fileReservedTime", "filterServerNums"),
@@ -42,13 +42,13 @@ PREDEFINED_GROUPS = frozenset(
         *("CID_ONS-HTTP-PROXY", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", "CID_ONSAPI_PULL", "CID_RMQ_SYS_TRANS"),
     }
 )
-"""Groups that every broker has (MixAll.PREDEFINE_GROUP_SET)."""
+"""The groups of every broker (MixAll.PREDEFINE_GROUP_SET)."""
 
 PERM_END = 8
 
 
 def show_written(admin: AdminContext, line: CommandLine, name: str, value: Mapping[str, Any]) -> None:
-    """Write the JSON into the folder of -f and say where."""
+    """Write the JSON into the folder of -f and show its path."""
     text = json.dumps(value, ensure_ascii=False, indent="\t", sort_keys=True)
     path = write_file(line.value("f") or FOLDER, name, text.encode())
     admin.say(f"export {path} success", exported=path)
@@ -71,7 +71,7 @@ async def export_configs(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def user_topics(admin: AdminContext, address: str, *, special: bool) -> TopicConfigSerializeWrapper:
-    """A broker's topics but its own; retries and dead letters only where `special`."""
+    """Return a broker's topics except its own; retries and dead letters only if `special`."""
     found = await admin.ask(address, TopicConfigAndMappingSerializeWrapper, RequestCode.GET_ALL_TOPIC_CONFIG)
     system = (await admin.ask(address, TopicList, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)).topic_list
     kept = {
@@ -86,7 +86,7 @@ async def user_topics(admin: AdminContext, address: str, *, special: bool) -> To
 
 
 async def user_groups(admin: AdminContext, address: str) -> SubscriptionGroupWrapper:
-    """A broker's groups but those that every broker has."""
+    """Return a broker's groups except those of every broker."""
     found = await admin.ask(address, SubscriptionGroupWrapper, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
     kept = {
         name: config
@@ -109,7 +109,7 @@ async def export_metadata(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _of_cluster(admin: AdminContext, line: CommandLine, special: bool) -> None:
-    """All masters' together: the queues of a topic, and the retry queues of a group, are summed up."""
+    """Export all masters' settings together: the queues of a topic, and the retry queues of a group, are summed up."""
     topics: dict[str, TopicConfig] = {}
     groups: dict[str, SubscriptionGroupConfig] = {}
     for address in master_addresses(await admin.cluster_info(), cluster_of_line(line)):

@@ -1,4 +1,4 @@
-"""Files that subcommands read and write. What the system refuses is raised as CliError."""
+"""Reads and writes files for subcommands. System errors are raised as CliError."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from twisted_mq.protocol.errors import BodyError
 B = TypeVar("B")
 
 LONGEST_NAME = 200
-"""Characters of a file's name after a client's text; file systems have 255 bytes."""
+"""The most characters of a file's name from a client's text; file systems have 255 bytes."""
 
 
 def read_bytes(path: str) -> bytes:
-    """A whole file."""
+    """Return a whole file."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -27,7 +27,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_list(body_class: type[B], path: str) -> list[B]:
-    """The bodies of a file with a JSON list, at least one."""
+    """Return the bodies in a file with a JSON list, at least one."""
     try:
         found: list[B] = decode_body(list[body_class], read_bytes(path))  # type: ignore[valid-type]
     except BodyError as error:
@@ -38,7 +38,7 @@ def read_list(body_class: type[B], path: str) -> list[B]:
 
 
 def write_file(folder: str, name: str, data: bytes) -> str:
-    """Write a file into a folder, which is made where it is missing; returns its path."""
+    """Write a file into a folder, which is created if missing; return its path."""
     path = os.path.join(folder, name)
     try:
         os.makedirs(folder, exist_ok=True)
@@ -50,10 +50,10 @@ def write_file(folder: str, name: str, data: bytes) -> str:
 
 
 def write_private_file(name: str, data: bytes) -> str:
-    """Write a file into a new folder of its own, which only its owner can open; returns its path."""
+    """Write a file into a new folder, which only its owner can open; return its path."""
     return write_file(tempfile.mkdtemp(prefix="mqadmin-"), file_name(name), data)
 
 
 def file_name(text: str) -> str:
-    """The name of a file after what a client chose: nothing in it leads out of the folder."""
+    """Return a file name from a client's text: nothing in it leads out of the folder."""
     return re.sub(rf"[\0{os.sep}]", "_", text).lstrip(".")[:LONGEST_NAME] or "_"

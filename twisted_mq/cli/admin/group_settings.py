@@ -1,4 +1,6 @@
-"""`mqadmin updateSubGroupList`, `deleteSubGroup`, `getConsumerConfig`, `setConsumeMode`: consumer groups of brokers."""
+"""Implements `mqadmin updateSubGroupList`, `deleteSubGroup`, `getConsumerConfig`, `setConsumeMode`: consumer groups of
+brokers.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ async def delete_sub_group(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _delete_topics(admin: AdminContext, cluster_name: str, group: str) -> None:
-    """The topics of the group's retries and dead letters, at all brokers and name servers."""
+    """Delete the topics of the group's retries and dead letters, at all brokers and name servers."""
     addresses = all_addresses(await admin.cluster_info(), cluster_name)
     for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):
         for address in addresses:

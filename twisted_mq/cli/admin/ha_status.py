@@ -1,4 +1,4 @@
-"""`mqadmin haStatus` (Apache: HAStatusSubCommand): a master's slaves, or a slave's master."""
+"""Implements `mqadmin haStatus` (Apache: HAStatusSubCommand): a master's slaves, or a slave's master."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def _print_once(admin: AdminContext, line: CommandLine) -> None:
 
 
 def lines(address: str, info: HARuntimeInfo, zone: datetime.tzinfo | None = None) -> list[str]:
-    """What is printed of one broker."""
+    """Return the lines printed for one broker."""
     return _of_master(address, info) if info.master else _of_slave(info.ha_client_runtime_info, zone)
 
 

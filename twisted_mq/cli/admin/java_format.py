@@ -1,4 +1,4 @@
-"""What Java's printing does to values in the admin tool's output: HashMap order, numbers, fastjson's pretty form."""
+"""Formats values as Java prints them in the admin tool's output: HashMap order, numbers, fastjson's pretty form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twisted_mq.protocol.text.java import java_hash
 
 
 def hash_order(names: Iterable[str]) -> list[str]:
-    """Strings in the order in which a java.util.HashMap or HashSet that grew with them walks them."""
+    """Return strings in the order of a java.util.HashMap or HashSet that grew with them."""
     held = list(dict.fromkeys(names))
     buckets = 16
     while len(held) > buckets * 3 // 4:
@@ -20,25 +20,25 @@ def hash_order(names: Iterable[str]) -> list[str]:
 
 
 def _spread(value: int) -> int:
-    """HashMap.hash: the upper half folded into the lower."""
+    """Return HashMap.hash: the upper half folded into the lower."""
     value &= 0xFFFFFFFF
     return value ^ (value >> 16)
 
 
 def fixed(value: float, digits: int) -> str:
-    """A number as %.<digits>f of java.util.Formatter: halves go up, on the decimal digits that are shown."""
+    """Return a number as %.<digits>f of java.util.Formatter: halves are rounded up, on the decimal digits that are shown."""
     return str(Decimal(repr(value)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
 
 
 def text_or_null(value: object) -> str:
-    """What %s prints."""
+    """Return the text that %s prints."""
     if value is None:
         return "null"
     return ("false", "true")[value] if isinstance(value, bool) else str(value)
 
 
 def parse_number(text: str | None, default: float = 0.0) -> float:
-    """Double.parseDouble of a figure from a broker, or the default where there is none."""
+    """Return Double.parseDouble of a broker's value, or the default without one."""
     try:
         return float(text) if text else default
     except ValueError:
@@ -46,7 +46,7 @@ def parse_number(text: str | None, default: float = 0.0) -> float:
 
 
 def map_text(values: Mapping[str, object] | Mapping[int, object]) -> str:
-    """A HashMap's toString: {k=v, k2=v2}."""
+    """Return a HashMap's toString: {k=v, k2=v2}."""
     numbers = map(str, sorted(key for key in values if isinstance(key, int)))
     texts = {str(key): text_or_null(value) for key, value in values.items()}
     keys = [*numbers, *hash_order(key for key in values if isinstance(key, str))]
@@ -59,17 +59,17 @@ def _moment(timestamp_ms: int, zone: datetime.tzinfo | None) -> datetime.datetim
 
 
 def time_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
-    """2026-11-20 23:27:22,099 in the given zone, by default the machine's (UtilAll.timeMillisToHumanString2)."""
+    """Return 2026-11-20 23:27:22,099 in the given zone, by default the machine's (UtilAll.timeMillisToHumanString2)."""
     return f"{_moment(timestamp_ms, zone):%Y-%m-%d %H:%M:%S},{timestamp_ms % 1000:03d}"
 
 
 def date_text(timestamp_ms: int, zone: datetime.tzinfo | None = None) -> str:
-    """2026-11-20 23:27:22 (UtilAll.YYYY_MM_DD_HH_MM_SS)."""
+    """Return 2026-11-20 23:27:22 (UtilAll.YYYY_MM_DD_HH_MM_SS)."""
     return f"{_moment(timestamp_ms, zone):%Y-%m-%d %H:%M:%S}"
 
 
 def parse_time(text: str, now_ms: int) -> int:
-    """Ms since 1970 of a number, of "now", or of 2026-11-20#23:27:22:099 in the machine's zone. Raises ValueError."""
+    """Parse a number, "now", or 2026-11-20#23:27:22:099 in the machine's zone as ms since 1970. Raises ValueError."""
     if text == "now":
         return now_ms
     try:
@@ -80,7 +80,7 @@ def parse_time(text: str, now_ms: int) -> int:
 
 
 def pretty_json(value: object, depth: int = 0) -> str:
-    """fastjson's PrettyFormat with its quirk: keys that are numbers are neither quoted nor put on a new line."""
+    """Return fastjson's PrettyFormat with its quirk: keys that are numbers are neither quoted nor put on a new line."""
     if isinstance(value, Mapping):
         return _pretty_object(value, depth)
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Values in the form of their toString in Apache's classes, as the admin tool prints them."""
+"""Formats values as toString of Apache's classes does, for the admin tool."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from twisted_mq.protocol.text.properties import PROPERTY_TRANSACTION_PREPARED
 
 
 def fields_text(title: str, form: str, **values: object) -> str:
-    """Named values behind a title; `form` holds the marks around them, like `[]`."""
+    """Return named values after a title; `form` holds the marks around them, like `[]`."""
     members = ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
     return f"{title}{form[0]}{members}{form[1]}"
 
 
 def members_of(body: attrs.AttrsInstance) -> dict[str, object]:
-    """The members of a body under the names of Apache's fields, in their order there."""
+    """Return the members of a body under the names of Apache's fields, in their order there."""
     return {wire_name(one.name, one.metadata): getattr(body, one.name) for one in attrs.fields(type(body))}
 
 
 def value_text(value: object) -> str:
-    """A value inside another's text: numbers, maps, lists, and objects of attrs as Guava's toStringHelper writes them."""
+    """Return a value inside another's text: numbers, maps, lists, and attrs objects as Guava's toStringHelper writes them."""
     if attrs.has(type(value)):
         return fields_text(type(value).__name__, "{}", **members_of(cast(attrs.AttrsInstance, value)))
     if isinstance(value, dict):
@@ -37,7 +37,7 @@ def value_text(value: object) -> str:
 
 
 def list_text(values: Sequence[object]) -> str:
-    """A List's toString: [a, b]."""
+    """Return a List's toString: [a, b]."""
     return "[" + ", ".join(map(str, values)) + "]"
 
 
@@ -46,7 +46,7 @@ def queue_text(queue: MessageQueue) -> str:
 
 
 def message_text(message: MessageExt, broker_name: str | None) -> str:
-    """A pulled message. Bytes are signed, as Java's."""
+    """Return a pulled message's text. Bytes are signed, as in Java."""
     prepared = message.properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
     body = list_text([byte - 256 if byte > 127 else byte for byte in message.body])
     plain = fields_text(

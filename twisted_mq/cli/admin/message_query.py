@@ -1,6 +1,6 @@
-"""`mqadmin queryMsgById`, `queryMsgByKey`, `queryMsgByUniqueKey`, `queryMsgByOffset`.
+"""Implements `mqadmin queryMsgById`, `queryMsgByKey`, `queryMsgByUniqueKey`, `queryMsgByOffset`.
 
-Bodies go to files of their own, as with Apache's tool, but in a fresh folder: not into one of /tmp that is everybody's.
+As in Apache's tool, bodies go to files, but in a new private folder instead of a shared one in /tmp.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ async def query_msg_by_offset(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def show_message(admin: AdminContext, message: MessageExt, charset: str | None, *, with_id: bool) -> None:
-    """A message with all that is known of it, and who has consumed it."""
+    """Show a message with all its known values, and its consumers."""
     body = None if charset is None else message.body.decode(charset, "replace")
     facts = message_facts(
         message, write_private_file(message.unique_key or message.msg_id, message.body), with_id=with_id
@@ -98,7 +98,7 @@ async def show_message(admin: AdminContext, message: MessageExt, charset: str | 
 
 
 def _track_text(track: MessageTrack) -> str:
-    """As Apache's MessageTrack prints itself."""
+    """Return the text of Apache's MessageTrack."""
     return (
         f"MessageTrack [consumerGroup={track.consumer_group}, trackType={track.track_type}, "
         f"exceptionDesc={text_or_null(track.exception_desc)}]"
@@ -114,7 +114,7 @@ async def _tracks(admin: AdminContext, message: MessageExt) -> list[MessageTrack
 
 
 def message_facts(message: MessageExt, body_path: str, *, with_id: bool) -> dict[str, str | int | None]:
-    """What is printed of a message, by the names that stand before it."""
+    """Return the printed values of a message, by their names."""
     keys = " ".join(message.keys) or None
     facts: dict[str, str | int | None] = {OFFSET_ID: message.msg_id} if with_id else {}
     return facts | {
@@ -140,7 +140,7 @@ def _json_name(name: str) -> str:
 
 
 async def _consume_directly(admin: AdminContext, line: CommandLine, message: MessageExt) -> None:
-    """Hand a message to one member of a group, which answers with what its listener said."""
+    """Hand a message to one member of a group, which answers with its listener's result."""
     group, client_id = line.value("g"), line.value("d")
     if not is_push_type(await running_info(admin, group, client_id)):
         admin.say(f"this {client_id} client is not push consumer ,not support direct push ", clientId=client_id)

@@ -1,4 +1,4 @@
-"""`mqadmin queryMsgTraceById` (Apache: QueryMsgTraceByIdSubCommand, TraceView): what became of a message, by its traces."""
+"""Implements `mqadmin queryMsgTraceById` (Apache: QueryMsgTraceByIdSubCommand, TraceView): a message's life, by its traces."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""`mqadmin startMonitoring` (Apache: MonitorService): each minute, what waits in all groups, and what is wrong with members.
+"""Implements `mqadmin startMonitoring` (Apache: MonitorService): each minute, waiting messages of all groups, and
+members' problems.
 
-Apache's tool writes to its log; here the lines are printed. It goes on until it is interrupted.
+Apache's tool writes to its log; here the lines are printed. It runs until it is interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from twisted_mq.remoting.errors import RemotingError
 
 PREFIX, NOTIFY = "[MONITOR] ", "[MONITOR]  [NOTIFY] "
 ROUND_SECONDS = 60.0
-"""MonitorConfig.roundInterval"""
+"""The interval of rounds (MonitorConfig.roundInterval)."""
 RULE = "=" * 41
 
 Offsets = dict[MessageQueue, OffsetWrapper]
@@ -33,7 +34,7 @@ async def start_monitoring(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def monitor_once(admin: AdminContext) -> None:
-    """One round over all groups; one that cannot be asked is passed by."""
+    """Run one round over all groups; skip those that cannot be asked."""
     admin.say(f"{PREFIX}{RULE}beginRound", event="beginRound", time=admin.now_ms())
     for topic in await admin.topic_list():
         if topic.startswith(RETRY_PREFIX):
@@ -75,7 +76,7 @@ async def _report_undone(admin: AdminContext, group: str, topic: str, offsets: O
 
 
 async def _delay_ms(admin: AdminContext, topic: str, offsets: Offsets) -> int:
-    """How much younger the last message of a queue is than the last that was consumed, at most."""
+    """Return the longest time between the last message of a queue and the last one that was consumed."""
     reader, delays = await QueueReader.of(admin, topic), [0]
     for queue, offset in offsets.items():
         if offset.last_timestamp > 0 and offset.broker_offset > 0:

@@ -1,4 +1,4 @@
-"""Showing what resetting the offsets of a group without a running consumer did, queue by queue."""
+"""Shows, queue by queue, what resetting the offsets of a group without a running consumer did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moving a group's offsets would do, shown: how many messages would come again or be skipped, and from when they are."""
+"""Shows a preview of moving a group's offsets: how many messages would come again or be skipped, and from when."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MOVES = Table.of(
 
 
 async def planned(admin: AdminContext, group: str, goals: Goals) -> list[Move]:
-    """The moves, with a bar on a terminal while they are worked out."""
+    """Return the moves, with a bar on a terminal while they are computed."""
     total = sum(map(len, goals.values()))
     with progress("queues", total, hidden=total < 10) as advance:
         return await planned_moves(admin, group, goals, advance)
 
 
 async def show_moves(admin: AdminContext, moves: list[Move]) -> None:
-    """The table and its sums."""
+    """Print the table and its sums."""
     admin.say(MOVES.head)
     for move in moves:
         stored = None if move.stored_ms is None else date_text(move.stored_ms)

@@ -1,4 +1,4 @@
-"""`mqadmin resetOffsetByTime`, `skipAccumulatedMessage`, `cloneGroupOffset`: move the offsets of a group.
+"""Implements `mqadmin resetOffsetByTime`, `skipAccumulatedMessage`, `cloneGroupOffset`: move the offsets of a group.
 
 With --dry-run they show, queue by queue, where the group is, where it would be, and when those messages were stored.
 """
@@ -58,7 +58,7 @@ def _show(admin: AdminContext, table: dict[MessageQueue, int]) -> None:
 
 
 async def _reset_or_none(admin: AdminContext, line: CommandLine, time_ms: int) -> dict[MessageQueue, int] | None:
-    """The new offsets, which the brokers told the consumers; None where no consumer is there."""
+    """Return the new offsets, which the brokers sent to the consumers; None if no consumer is connected."""
     topic = line.value("t")
     route = await admin.topic_route(route_topic(topic, line.value("c") or None))
     header = ResetOffsetRequestHeader(
@@ -68,7 +68,7 @@ async def _reset_or_none(admin: AdminContext, line: CommandLine, time_ms: int) -
 
 
 async def _reset_queue(admin: AdminContext, line: CommandLine, time_ms: int) -> None:
-    """One queue of one broker, to an offset or a time."""
+    """Move one queue of one broker to an offset or a time."""
     group, topic, address, queue_id = line.value("g"), line.value("t"), line.value("b"), line.number("q", 0)
     queue = MessageQueue(topic, "", queue_id)
     offset = line.number("o", 0) if "o" in line else await offset_at(admin, address, queue, time_ms)
@@ -108,7 +108,7 @@ async def clone_group_offset(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _preview(admin: AdminContext, line: CommandLine, time_ms: int) -> None:
-    """Where a reset to a time would bring the group."""
+    """Show where a reset to a time would move the group."""
     topic = line.value("t")
     route = await admin.topic_route(route_topic(topic, line.value("c") or None))
     goals = await goals_of_time(admin, topic, route, time_ms)

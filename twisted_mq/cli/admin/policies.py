@@ -1,4 +1,4 @@
-"""`mqadmin createAcl`, `updateAcl`, `deleteAcl`, `getAcl`, `listAcl`, `copyAcl`: what users may do at brokers."""
+"""Implements `mqadmin createAcl`, `updateAcl`, `deleteAcl`, `getAcl`, `listAcl`, `copyAcl`: what users may do at brokers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULES = Table.of(
 
 
 def _acl(line: CommandLine) -> AclInfo:
-    """One policy with an entry a resource (AclInfo.of)."""
+    """Return one policy with an entry for each resource (AclInfo.of)."""
     ips = line.parts("i") if "i" in line else None
     entries = [PolicyEntryInfo(resource, line.parts("a"), ips, line.value("d")) for resource in line.parts("r")]
     return AclInfo(line.value("s"), [PolicyInfo(None, entries)])
@@ -76,7 +76,7 @@ async def copy_acl(admin: AdminContext, line: CommandLine) -> None:
 
 
 def _show(admin: AdminContext, acls: list[AclInfo]) -> None:
-    """A row for each rule, one with empty columns for a subject without any."""
+    """Show a row for each rule, one with empty columns for a subject without rules."""
     admin.say(RULES.head)
     for acl in acls:
         if not acl.policies:

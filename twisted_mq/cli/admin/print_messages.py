@@ -1,4 +1,4 @@
-"""`mqadmin printMsg`, `printMsgByQueue`, `consumeMessage`: messages of queues, without moving anybody's offsets."""
+"""Implements `mqadmin printMsg`, `printMsgByQueue`, `consumeMessage`: messages of queues, without moving any group's offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_COUNT = 128
 
 @attrs.frozen
 class Printing:
-    """What is wanted of messages. `charset` is None where bodies stay unprinted."""
+    """The parts of messages to print. `charset` is None if bodies are not printed."""
 
     charset: str | None
     messages: bool = True
@@ -48,13 +48,13 @@ class Printing:
 
 
 def _span(line: CommandLine, admin: AdminContext, begin: str) -> tuple[int | None, int | None]:
-    """The times that bound the search, in ms; None without."""
+    """Return the times that bound the search, in ms; None without a bound."""
     times = [line.time(key, admin.now_ms()) if key in line else None for key in (begin, "e")]
     return times[0], times[1]
 
 
 def _ended_text(queue: MessageQueue, result: PullResult) -> str | None:
-    """What is said of a pull without messages."""
+    """Return the text for a pull without messages."""
     words = "no matched msg." if result.status is PullStatus.NO_MATCHED_MSG else "print msg finished."
     if result.status is PullStatus.FOUND:
         return None
@@ -105,7 +105,7 @@ async def consume_message(admin: AdminContext, line: CommandLine) -> None:
 
 
 def _count(line: CommandLine) -> int:
-    """How many messages are wanted. Raises UsageError where the options disagree."""
+    """Return how many messages are wanted. Raises UsageError if the options disagree."""
     count = line.number("c", DEFAULT_COUNT)
     if count <= 0:
         raise UsageError("Please input a positive messageNumber!")
@@ -117,7 +117,7 @@ def _count(line: CommandLine) -> int:
 
 
 def _past_span(line: CommandLine, admin: AdminContext) -> tuple[int | None, int | None]:
-    """The times that bound the search. Raises UsageError where they lie in the future or in the wrong order."""
+    """Return the times that bound the search. Raises UsageError if they are in the future or in the wrong order."""
     begin_ms, end_ms = _span(line, admin, "s")
     for name, time_ms in (("beginTimestamp", begin_ms), ("endTimestamp", end_ms)):
         if time_ms is not None and time_ms > admin.now_ms():
@@ -135,7 +135,7 @@ async def _consume_queue(
     count: int,
     span: tuple[int | None, int | None],
 ) -> None:
-    """Messages of one queue from an offset on."""
+    """Print messages of one queue from an offset on."""
     first, last = await reader.span(queue, *span)
     if offset > last:
         admin.say(f"{queue_text(queue)} no matched msg, offset={offset}")
@@ -150,7 +150,7 @@ async def _consume_queue(
 async def _consume_some(
     admin: AdminContext, reader: QueueReader, queue: MessageQueue, count: int, span: tuple[int | None, int | None]
 ) -> int:
-    """At most `count` messages of one queue; returns how many are still wanted."""
+    """Print at most `count` messages of one queue; return how many are still wanted."""
     first, last = await reader.span(queue, *span)
     left = count - (last - first) - 1
     if last - first > count:
@@ -161,7 +161,7 @@ async def _consume_some(
 
 
 async def _print_until(admin: AdminContext, reader: QueueReader, queue: MessageQueue, first: int, last: int) -> None:
-    """Messages up to the offset `last`, which is one of them."""
+    """Print messages up to and including the offset `last`."""
     offset = first
     while offset <= last:
         result = await reader.pull(queue, offset, last - offset + 1)

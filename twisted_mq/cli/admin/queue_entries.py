@@ -1,4 +1,4 @@
-"""`mqadmin queryCq` (Apache: QueryConsumeQueueCommand): entries of a consume queue."""
+"""Implements `mqadmin queryCq` (Apache: QueryConsumeQueueCommand): entries of a consume queue."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def _first_broker(admin: AdminContext, topic: str) -> str:
 
 
 def entry_lines(found: QueryConsumeQueueResponseBody, index: int) -> list[str]:
-    """The subscription and filter that were looked at too, the ends of the queue, and each entry."""
+    """Return the subscription and filter, the ends of the queue, and each entry."""
     lines: list[str] = []
     if found.subscription_data is not None:
         lines += ["Subscription data: ", pretty_json(cast(Json, to_value(found.subscription_data))), RULE]
@@ -56,7 +56,7 @@ def entry_lines(found: QueryConsumeQueueResponseBody, index: int) -> list[str]:
 
 
 def entry_text(entry: ConsumeQueueData) -> str:
-    """As Apache's ConsumeQueueData prints itself."""
+    """Return the text of Apache's ConsumeQueueData."""
     return fields_text(
         "ConsumeQueueData",
         "{}",

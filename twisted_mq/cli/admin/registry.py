@@ -1,6 +1,6 @@
-"""The table of subcommands, in the order of Apache's tool. The facts lie in sub_commands.json: names, aliases, options.
+"""Holds the table of subcommands, in the order of Apache's tool. sub_commands.json has the names, aliases, options.
 
-Each is a function named as the subcommand, in the module that the table names.
+Each subcommand is a function of its name, in the module that the table names.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ DRY_RUN = Option(
 )
 
 PREVIEWED = ("resetOffsetByTime", "skipAccumulatedMessage", "cloneGroupOffset")
-"""Subcommands that know `--dry-run`."""
+"""Subcommands that have `--dry-run`."""
 
 
 class SubCommand(msgspec.Struct, frozen=True):
-    """One subcommand. Without `module` it isn't served; `needs` says which part of Apache's it would need.
+    """A subcommand. Without `module` it is not served; `needs` names the part of Apache's that it would need.
 
-    `danger` is what it destroys: on a terminal it asks first.
+    `danger` says what it destroys: on a terminal it asks first.
     """
 
     name: str
@@ -48,14 +48,14 @@ class SubCommand(msgspec.Struct, frozen=True):
 
     @property
     def all_options(self) -> tuple[Option, ...]:
-        """Apache's, where its own option comes before a general one of the same letter, and then ours."""
+        """Return Apache's options, its own before general ones of the same letter, and then ours."""
         own = {option.key for option in self.options}
         general = (option for option in GLOBAL_OPTIONS if option.key not in own)
         return (*general, *self.options, *self.extras)
 
     @property
     def extras(self) -> tuple[Option, ...]:
-        """The options that Apache's tool has not."""
+        """Return the options that Apache's tool does not have."""
         if self.module is None:
             return ()
         previewed = (DRY_RUN,) if self.name in PREVIEWED else ()
@@ -63,7 +63,7 @@ class SubCommand(msgspec.Struct, frozen=True):
 
     @property
     def run(self) -> Run:
-        """Its function; the module is loaded now."""
+        """Return its function; the module is loaded now."""
         assert self.module is not None
         module = importlib.import_module(f"{_HERE}.{self.module}")
         run: Run = getattr(module, _BEFORE_CAPITAL.sub("_", self.name).lower())
@@ -75,7 +75,7 @@ class SubCommand(msgspec.Struct, frozen=True):
 
     @property
     def refusal(self) -> str:
-        """Why it can't be run here."""
+        """Return why it cannot be run here."""
         if self.needs is None:
             return "Apache's mqadmin has this, ours not yet"
         return f"it needs {self.needs}, which this project does not have; Apache's mqadmin has it, for Apache's servers"
@@ -83,18 +83,18 @@ class SubCommand(msgspec.Struct, frozen=True):
 
 @functools.cache
 def sub_commands() -> tuple[SubCommand, ...]:
-    """All of Apache's, served or not."""
+    """Return all of Apache's subcommands, served or not."""
     data = resources.files(_HERE).joinpath("sub_commands.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[SubCommand, ...])
 
 
 def served() -> list[SubCommand]:
-    """Those that work."""
+    """Return the served subcommands."""
     return [command for command in sub_commands() if command.module is not None]
 
 
 def find_sub_command(name: str) -> SubCommand | None:
-    """By name or alias, whatever the case."""
+    """Return a subcommand by name or alias, in any case."""
     wanted = name.lower()
     for command in sub_commands():
         if wanted in (command.name.lower(), (command.alias or command.name).lower()):
@@ -103,13 +103,13 @@ def find_sub_command(name: str) -> SubCommand | None:
 
 
 def similar_names(name: str) -> list[str]:
-    """What somebody may have meant, the likeliest first, three at most."""
+    """Return the most similar names, best first, three at most."""
     names = {command.name.lower(): command.name for command in sub_commands()}
     return [names[found] for found in difflib.get_close_matches(name.lower(), names, 3, 0.7)]
 
 
 def overview() -> str:
-    """All subcommands with what they do; those that aren't served stand at the end."""
+    """Return all subcommands with their descriptions; those that are not served come last."""
     rows = [f"   {command.name:<35} {command.text}" for command in served()]
     others = [f"   {command.name:<35} {command.refusal}" for command in sub_commands() if command.module is None]
     return "\n".join(

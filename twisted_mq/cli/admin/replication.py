@@ -1,4 +1,6 @@
-"""`mqadmin resetMasterFlushOffset` (Apache: ResetMasterFlushOffsetSubCommand): tell a slave how far its master is on disk."""
+"""Implements `mqadmin resetMasterFlushOffset` (Apache: ResetMasterFlushOffsetSubCommand): tells a slave how far its
+master has flushed.
+"""
 
 from __future__ import annotations
 

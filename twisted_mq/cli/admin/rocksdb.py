@@ -1,6 +1,7 @@
-"""`mqadmin checkRocksdbCqWriteProgress`, `exportPopRecord`, `rocksDBConfigToJson`: what Apache's brokers with RocksDB are asked.
+"""Implements `mqadmin checkRocksdbCqWriteProgress`, `exportPopRecord`, `rocksDBConfigToJson`: requests to Apache's
+brokers with RocksDB.
 
-Brokers without it answer that there is nothing to do.
+Brokers without RocksDB answer that there is nothing to do.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ async def check_rocksdb_cq_write_progress(admin: AdminContext, line: CommandLine
 
 
 async def _masters(admin: AdminContext, cluster_name: str) -> AsyncIterator[tuple[str, str]]:
-    """Names and addresses. Raises ClusterUnknown."""
+    """Yield names and addresses of masters. Raises ClusterUnknown."""
     cluster = await admin.cluster_info()
     for name in broker_names(cluster, cluster_name):
         yield name, ((cluster.broker_addr_table or {})[name].broker_addrs or {})[MASTER_ID]
 
 
 async def export_pop_record(admin: AdminContext, line: CommandLine) -> None:
-    """As in 5.3.3 it is -d false that changes nothing."""
+    """Export pop records; as in 5.3.3, -d false changes nothing."""
     preview = line.value("d").lower() == "false"
     for name, address in await _chosen(admin, line):
         failure = "" if preview else await _exported(admin, address)
@@ -53,7 +54,7 @@ async def export_pop_record(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _chosen(admin: AdminContext, line: CommandLine) -> list[tuple[str, str]]:
-    """The broker of -b, or all of the cluster of -c with their names."""
+    """Return the broker of -b, or all of the cluster of -c, with their names."""
     if "b" in line:
         return [((await settings_of(admin, line.value("b"))).get("brokerName", ""), line.value("b"))]
     cluster, names = await admin.cluster_info(), line.value("c")
@@ -63,7 +64,7 @@ async def _chosen(admin: AdminContext, line: CommandLine) -> list[tuple[str, str
 
 
 async def _exported(admin: AdminContext, address: str) -> str:
-    """What went wrong, empty for nothing."""
+    """Return what went wrong; empty on success."""
     try:
         await admin.invoke(address, RequestCode.POP_ROLLBACK)
     except RocketMQError as error:

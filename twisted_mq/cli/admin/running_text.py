@@ -1,4 +1,4 @@
-"""What a consumer reports of itself, as text (Apache: ConsumerRunningInfo.formatString, analyze...)."""
+"""Formats a consumer's report of itself as text (Apache: ConsumerRunningInfo.formatString, analyze...)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCKED_MS = 60_000
 
 
 def running_text(info: ConsumerRunningInfo) -> str:
-    """The whole report."""
+    """Return the whole report."""
     return "\n".join([line for section in _sections(info) for line in section])
 
 
@@ -60,7 +60,7 @@ def _subscriptions(info: ConsumerRunningInfo) -> list[str]:
 
 
 def _queues(title: str, last: str, head: str, row: str, table: Mapping[MessageQueue, object]) -> list[str]:
-    """A line a queue; values that are no numbers are written as their objects are."""
+    """Return a line for each queue; values that are not numbers are written as objects."""
     rows = [
         row.format(queue.topic, queue.broker_name, queue.queue_id, _held_text(table[queue])) for queue in sorted(table)
     ]
@@ -78,7 +78,7 @@ def _held_text(held: object) -> str:
 
 
 def _time_or_value(name: str, value: object) -> str:
-    """Times of process queues as 20261120232722099 (UtilAll.timeMillisToHumanString)."""
+    """Return times of process queues as 20261120232722099 (UtilAll.timeMillisToHumanString)."""
     if not name.endswith("Timestamp"):
         return value_text(value)
     return re.sub(r"\D", "", time_text(int(str(value))))
@@ -90,7 +90,7 @@ def _rates(status: ConsumeStatus) -> list[str]:
 
 
 def complaints(client_id: str, info: ConsumerRunningInfo, now_ms: int) -> list[str]:
-    """What is wrong with a member's queues: not locked where it consumes in order, or not consumed for a minute."""
+    """Return the problems of a member's queues: not locked although ordered, or not consumed for a minute."""
     if not is_push_type(info):
         return []
     in_order = info.properties.get("PROP_CONSUMEORDERLY", "").lower() == "true"

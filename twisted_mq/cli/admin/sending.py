@@ -1,4 +1,4 @@
-"""`mqadmin sendMessage`, `sendMsgStatus`, `checkMsgSendRT`, `clusterRT`: send, and show how long it took."""
+"""Implements `mqadmin sendMessage`, `sendMsgStatus`, `checkMsgSendRT`, `clusterRT`: send, and show how long it took."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ CLUSTERS = Table(
 
 FAILURES = (ClientError, ProtocolError, RemotingError)
 GREETING = "hello jodie"
-"""What bodies of sendMsgStatus are made of, as Apache's."""
+"""The text that bodies of sendMsgStatus repeat, as in Apache's tool."""
 CHINA = datetime.timezone(datetime.timedelta(hours=8))
-"""The zone of log lines, as Apache has it."""
+"""The zone of log lines, as in Apache's tool."""
 
 
 def send_result_text(result: SendResult) -> str:
-    """As Apache's SendResult prints itself."""
+    """Return the text of Apache's SendResult."""
     return fields_text(
         "SendResult ",
         "[]",
@@ -76,7 +76,7 @@ async def send_msg_status(admin: AdminContext, line: CommandLine) -> None:
 
 
 def body_size(line: CommandLine) -> int:
-    """How many bytes a message is to have. Raises UsageError for more than a producer sends."""
+    """Return the bytes of a message. Raises UsageError for more than a producer sends."""
     size, most = line.number("s", 128), SendLimits().max_message_size
     if not 0 <= size <= most:
         raise UsageError(f"Option -s needs 0 to {most} bytes, got {size}")
@@ -84,7 +84,7 @@ def body_size(line: CommandLine) -> int:
 
 
 def greeting(size: int) -> bytes:
-    """A body of that many bytes or some more."""
+    """Return a body of that many bytes or some more."""
     return (GREETING * -(-size // len(GREETING))).encode()
 
 
@@ -107,7 +107,7 @@ async def check_msg_send_rt(admin: AdminContext, line: CommandLine) -> None:
 async def _timed(
     admin: AdminContext, producer: Producer, message: Message, queue: MessageQueue | None = None
 ) -> tuple[int, Exception | None]:
-    """How long a send took in ms, and why it failed."""
+    """Return the time of a send in ms, and why it failed."""
     began_ms = admin.now_ms()
     failure: Exception | None = None
     try:
@@ -131,7 +131,7 @@ async def _writable_queues(admin: AdminContext, topic: str) -> list[MessageQueue
 
 
 async def cluster_rt(admin: AdminContext, line: CommandLine) -> None:
-    """Goes on until it is interrupted."""
+    """Measure until it is interrupted."""
     as_log = line.is_true("p")
     admin.say(None if as_log else CLUSTERS.head)
     async with started_producer(admin, str(admin.now_ms())) as producer:

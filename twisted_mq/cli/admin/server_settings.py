@@ -1,4 +1,4 @@
-"""Settings of brokers and name servers: `mqadmin getBrokerConfig`, `updateBrokerConfig`, `getNamesrvConfig`,
+"""Shows and changes settings of brokers and name servers: `mqadmin getBrokerConfig`, `updateBrokerConfig`, `getNamesrvConfig`,
 `updateNamesrvConfig`, `updateKvConfig`, `deleteKvConfig`, `wipeWritePerm`, `addWritePerm`.
 """
 
@@ -28,12 +28,12 @@ BAR = "=" * 12
 
 
 async def _settings(admin: AdminContext, address: str, code: RequestCode) -> dict[str, str]:
-    """A server's settings by key, sorted; Apache's order is that of a hash table."""
+    """Return a server's settings by key, sorted; Apache's order is that of a hash table."""
     return dict(sorted(property_table((await admin.invoke(address, code)).body).items()))
 
 
 def _changed(line: CommandLine) -> bytes:
-    """The body that sets the key of -k to the value of -v (MixAll.properties2String)."""
+    """Return the body that sets the key of -k to the value of -v (MixAll.properties2String)."""
     return f"{line.value('k')}={line.value('v')}\n".encode()
 
 
@@ -55,7 +55,7 @@ async def get_broker_config(admin: AdminContext, line: CommandLine) -> None:
 
 
 def titled_brokers(cluster: ClusterInfo, cluster_name: str) -> Iterator[tuple[str, str]]:
-    """What is printed over each broker of a cluster, and its address: masters, each before its slaves."""
+    """Yield each broker's title and address in a cluster: masters, each before its slaves."""
     for name in broker_names(cluster, cluster_name):
         addresses = dict(sorted(cluster.broker_addr_table[name].broker_addrs.items()))
         master = addresses.pop(MASTER_ID, None)
@@ -78,7 +78,7 @@ async def update_broker_config(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def _change_write_perm(admin: AdminContext, line: CommandLine, word: str) -> None:
-    """At each name server; one that fails is named, and the others are asked all the same."""
+    """Change the permission at each name server; name one that fails, and ask the others all the same."""
     broker_name = line.value("b")
     for address in admin.name_servers:
         where = f"{word} write perm of broker[{broker_name}] in name server[{address}]"

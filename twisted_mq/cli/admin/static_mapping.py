@@ -1,6 +1,7 @@
-"""Which broker has which logical queue of a static topic: plans to make queues and to move them (TopicQueueMappingUtils).
+"""Plans which broker gets which logical queue of a static topic: plans to create queues and to move them
+(TopicQueueMappingUtils).
 
-A plan is what each broker is to be told, by its name. Nothing here asks or changes a broker.
+A plan has what each broker is to be told, by its name. Nothing here asks or changes a broker.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ Pieces: TypeAlias = Sequence[LogicQueueMappingItem]
 """The pieces of a logical queue, oldest first; the last one takes the writes."""
 
 EPOCH_STEP_MS = 1000
-"""Each plan's epoch is later than the one before by that much at least."""
+"""The least difference between the epochs of one plan and the next."""
 OPEN = -1
-"""The logical offset of a piece of which it is not known yet."""
+"""The logical offset of a piece whose begin is not known yet."""
 
 
 @attrs.frozen
@@ -35,14 +36,14 @@ class Remapping:
 
 
 def detail_of(broker: str, config: TopicConfigAndQueueMapping) -> TopicQueueMappingDetail:
-    """A broker's part of the mapping. Raises CliError for a topic that isn't static."""
+    """Return a broker's part of the mapping. Raises CliError for a topic that is not static."""
     if config.mapping_detail is None:
         raise CliError(f"Mapping info should not be null in broker {broker}")
     return config.mapping_detail
 
 
 def checked(topic: str, plan: Plan) -> tuple[int, dict[int, Pieces]]:
-    """Epoch and logical queues of a plan that fits together. Raises CliError for one that doesn't."""
+    """Return epoch and logical queues of a plan that fits together. Raises CliError for any other."""
     details = {broker: detail_of(broker, config) for broker, config in plan.items()}
     for broker, detail in details.items():
         _check_names(topic, broker, detail)
@@ -74,7 +75,7 @@ def _check_same(details: Mapping[str, TopicQueueMappingDetail], *names: str) -> 
 
 
 def _logical_queues(details: Mapping[str, TopicQueueMappingDetail]) -> dict[int, Pieces]:
-    """The pieces of each logical queue, as the broker has them that takes its writes."""
+    """Return the pieces of each logical queue, from the broker that takes its writes."""
     queues: dict[int, Pieces] = {}
     for broker, detail in sorted(details.items()):
         for queue_id, pieces in detail.hosted_queues.items():
@@ -88,7 +89,7 @@ def _logical_queues(details: Mapping[str, TopicQueueMappingDetail]) -> dict[int,
 
 
 def _check_pieces(queue_id: int, pieces: Pieces) -> None:
-    """Generations and offsets rise; only the last piece may be open."""
+    """Check that generations and offsets rise, and that only the last piece is open."""
     if not pieces or any(min(piece.start_offset, piece.gen, piece.queue_id) < 0 for piece in pieces):
         raise CliError(f"logical queue {queue_id} has no pieces, or one with a negative field")
     for older, newer in itertools.pairwise(pieces):
@@ -98,12 +99,12 @@ def _check_pieces(queue_id: int, pieces: Pieces) -> None:
 
 
 def last_offset(piece: LogicQueueMappingItem) -> int:
-    """Where a piece that is closed ends, as an offset of the logical queue; its begin while it is open."""
+    """Return the end of a closed piece, as an offset of the logical queue; its begin while it is open."""
     return piece.logic_offset + max(0, piece.end_offset - piece.start_offset)
 
 
 def _check_physical(plan: Plan, queues: Mapping[int, Pieces]) -> None:
-    """No physical queue stands for two, and each one exists."""
+    """Check that no physical queue is used twice, and that each one exists."""
     places = Counter((piece.bname, piece.queue_id) for pieces in queues.values() for piece in pieces)
     shared = [place for place, count in places.items() if count > 1]
     if shared:
@@ -115,7 +116,7 @@ def _check_physical(plan: Plan, queues: Mapping[int, Pieces]) -> None:
 
 
 def created(topic: str, total: int, targets: Collection[str], plan: Plan, now_ms: int) -> Plan:
-    """The plan with more logical queues, the new ones where the fewest are. Raises CliError."""
+    """Return the plan with more logical queues, the new ones where the fewest are. Raises CliError."""
     epoch, queues = checked(topic, plan)
     homeless = [broker for broker, config in plan.items() if detail_of(broker, config).hosted_queues]
     if not set(homeless) <= set(targets):
@@ -132,12 +133,12 @@ def created(topic: str, total: int, targets: Collection[str], plan: Plan, now_ms
 
 
 def _leaders(queues: Mapping[int, Pieces]) -> dict[str, int]:
-    """How many logical queues each broker takes writes of."""
+    """Return how many logical queues' writes each broker takes."""
     return dict(Counter(pieces[-1].bname or "" for pieces in queues.values()))
 
 
 def _with_piece(topic: str, plan: Plan, broker: str, queue_id: int, older: Pieces) -> TopicConfigAndQueueMapping:
-    """A broker's settings with one more physical queue, which goes on with a logical one."""
+    """Return a broker's settings with one more physical queue, which continues a logical one."""
     config = plan.get(broker) or _without_queues(topic, broker)
     physical = config.write_queue_nums
     gen, logic_offset = (older[-1].gen + 1, OPEN) if older else (0, 0)
@@ -149,7 +150,7 @@ def _with_piece(topic: str, plan: Plan, broker: str, queue_id: int, older: Piece
 def with_pieces(
     broker: str, config: TopicConfigAndQueueMapping, queue_id: int, pieces: Pieces
 ) -> TopicConfigAndQueueMapping:
-    """A broker's settings with other pieces of one logical queue."""
+    """Return a broker's settings with other pieces of one logical queue."""
     detail = detail_of(broker, config)
     hosted = {**detail.hosted_queues, queue_id: list(pieces)}
     return attrs.evolve(config, mapping_detail=attrs.evolve(detail, hosted_queues=hosted))
@@ -161,7 +162,7 @@ def _without_queues(topic: str, broker: str) -> TopicConfigAndQueueMapping:
 
 
 def _stamped(topic: str, plan: Plan, total: int, epoch: int) -> Plan:
-    """The plan with a new epoch everywhere. Raises CliError where it does not fit together."""
+    """Return the plan with a new epoch everywhere. Raises CliError if it does not fit together."""
     result = _stamp(plan, total, epoch)
     checked(topic, result)
     return result
@@ -177,7 +178,7 @@ def _stamp(plan: Plan, total: int, epoch: int) -> Plan:
 
 
 def completed(topic: str, plan: Plan, brokers: Iterable[str]) -> Plan:
-    """The plan with the other brokers of the clusters, which learn of the topic and get no queue."""
+    """Return the plan with the other brokers of the clusters, which learn of the topic and get no queue."""
     one = next(iter(plan.values()))
     known = detail_of("", one)
     others = {broker: _without_queues(topic, broker) for broker in brokers if broker not in plan}
@@ -185,7 +186,7 @@ def completed(topic: str, plan: Plan, brokers: Iterable[str]) -> Plan:
 
 
 def remapped(topic: str, plan: Plan, targets: Collection[str], now_ms: int) -> Remapping:
-    """Move logical queues until the targets have all, evenly; a broker only gets or only loses. Raises CliError."""
+    """Move logical queues until the targets have all, evenly; a broker only gets or only loses some. Raises CliError."""
     epoch, queues = checked(topic, plan)
     moves = _moves(queues, targets)
     result = dict(plan)
@@ -200,7 +201,7 @@ def remapped(topic: str, plan: Plan, targets: Collection[str], now_ms: int) -> R
 
 
 def _moves(queues: Mapping[int, Pieces], targets: Collection[str]) -> dict[int, str]:
-    """Logical queue -> the broker that gets it; queues stay where they may."""
+    """Return logical queue -> the broker that gets it; queues stay if they can."""
     before = _leaders(queues)
     wanted = dict.fromkeys(targets, 0)
     for _ in queues:  # a broker that had more keeps more
@@ -217,6 +218,6 @@ def _moves(queues: Mapping[int, Pieces], targets: Collection[str]) -> dict[int, 
 
 
 def block_round_up(offset: int, block: int) -> int:
-    """The begin of a block behind an offset, with half a block of room at the least (blockSeqRoundUp)."""
+    """Return the begin of a block after an offset, with half a block of room at the least (blockSeqRoundUp)."""
     full, left = divmod(offset, block)
     return (full + (1 if left < block / 2 else 2)) * block

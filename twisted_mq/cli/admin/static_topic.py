@@ -1,6 +1,6 @@
-"""`mqadmin updateStaticTopic`, `remappingStaticTopic`: topics whose logical queues lie on several brokers.
+"""Implements `mqadmin updateStaticTopic`, `remappingStaticTopic`: topics whose logical queues are on several brokers.
 
-Both brokers of this project and Apache's keep them.
+They work with brokers of this project and Apache's.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 
 CREATE, MOVE = "CREATE_OR_UPDATE", "REMAPPING"
 BLOCK = 10_000
-"""A moved queue's offsets go on at the next multiple of this but one at the latest."""
+"""A moved queue's offsets continue at the next multiple of this, or at the one after it."""
 
 
 async def update_static_topic(admin: AdminContext, line: CommandLine) -> None:
@@ -78,7 +78,7 @@ async def remapping_static_topic(admin: AdminContext, line: CommandLine) -> None
 
 
 def _of_file(topic: str, path: str) -> TopicRemappingDetailWrapper:
-    """A mapping that was written down. Raises CliError where it does not fit together."""
+    """Return a mapping from a file. Raises CliError if it does not fit together."""
     found = decode_body(TopicRemappingDetailWrapper, read_bytes(path))
     if not found.broker_config_map:
         raise CliError(f"{path} holds no mapping")
@@ -87,7 +87,7 @@ def _of_file(topic: str, path: str) -> TopicRemappingDetailWrapper:
 
 
 def _targets(line: CommandLine, cluster: ClusterInfo) -> list[str]:
-    """The brokers of -b, or all of the clusters of -c. Raises UsageError where there are none."""
+    """Return the brokers of -b, or all of the clusters of -c. Raises UsageError without any."""
     names = line.parts("b") or [
         broker for name in line.parts("c") for broker in (cluster.cluster_addr_table or {}).get(name, ())
     ]
@@ -97,7 +97,7 @@ def _targets(line: CommandLine, cluster: ClusterInfo) -> list[str]:
 
 
 def _master(cluster: ClusterInfo, broker: str) -> str:
-    """Where a broker's master is. Raises CliError."""
+    """Return the address of a broker's master. Raises CliError."""
     data = (cluster.broker_addr_table or {}).get(broker)
     address = None if data is None else (data.broker_addrs or {}).get(MASTER_ID)
     if address is None:
@@ -106,13 +106,13 @@ def _master(cluster: ClusterInfo, broker: str) -> str:
 
 
 def _brokers_beside(cluster: ClusterInfo, plan: Plan) -> list[str]:
-    """All brokers of the clusters that have one of the plan's."""
+    """Return all brokers of the clusters that have one of the plan's."""
     tables = (cluster.cluster_addr_table or {}).values()
     return sorted({broker for members in tables if set(members) & plan.keys() for broker in members})
 
 
 async def _held(admin: AdminContext, cluster: ClusterInfo, topic: str) -> Plan:
-    """What the brokers have of the topic now."""
+    """Return the topic's present state at the brokers."""
     held: dict[str, TopicConfigAndQueueMapping] = {}
     for broker in sorted(cluster.broker_addr_table or {}):
         try:
@@ -129,7 +129,7 @@ async def _held(admin: AdminContext, cluster: ClusterInfo, topic: str) -> Plan:
 
 
 def _write(admin: AdminContext, age: str, topic: str, kind: str, mapping: Remapping) -> None:
-    """Keep the mapping in a file, from which it can be set again."""
+    """Write the mapping to a file, from which it can be set again."""
     epoch = max([detail_of(broker, config).epoch for broker, config in mapping.plan.items()], default=admin.now_ms())
     wrapper = TopicRemappingDetailWrapper(
         topic, kind, epoch, dict(mapping.plan), sorted(mapping.map_in), sorted(mapping.map_out)
@@ -141,7 +141,7 @@ def _write(admin: AdminContext, age: str, topic: str, kind: str, mapping: Remapp
 async def _tell(
     admin: AdminContext, cluster: ClusterInfo, topic: str, plan: Plan, brokers: Iterable[str], *, force: bool
 ) -> None:
-    """Give brokers their parts of the plan."""
+    """Send brokers their parts of the plan."""
     addresses = {broker: _master(cluster, broker) for broker in brokers}
     for broker, address in addresses.items():
         header = creation(attrs.evolve(plan[broker], topic_name=topic), force=force)
@@ -150,7 +150,7 @@ async def _tell(
 
 
 async def _move(admin: AdminContext, cluster: ClusterInfo, topic: str, moved: Remapping, *, force: bool) -> None:
-    """New leaders first, then the old ones, which write no more; then it is known where the new ones' offsets begin."""
+    """Tell the new leaders first, then the old ones, which then stop writing. Then set where the new ones' offsets begin."""
     plan, map_in, map_out = dict(moved.plan), sorted(moved.map_in), sorted(moved.map_out)
     await _tell(admin, cluster, topic, plan, map_in, force=force)
     await _tell(admin, cluster, topic, plan, map_out, force=force)
@@ -168,7 +168,7 @@ async def _move(admin: AdminContext, cluster: ClusterInfo, topic: str, moved: Re
 
 
 def _begun(pieces: list[LogicQueueMappingItem], end: int | None) -> list[LogicQueueMappingItem]:
-    """The pieces with the begin of the last one, behind the end of the one before. Raises CliError without that end."""
+    """Return the pieces with the begin of the last one after the end of the one before. Raises CliError without that end."""
     old = pieces[-2]
     if end is None or end < old.start_offset:
         raise CliError(f"Cannot get the max offset for old leader {old.bname}-{old.queue_id}")

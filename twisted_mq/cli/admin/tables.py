@@ -1,4 +1,4 @@
-"""What a subcommand shows: rows under columns, the same values as text or, with --json, as one object a line."""
+"""Prints tables of subcommands: rows under columns, the same values as text or, with --json, as one object per line."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Table:
 
     @classmethod
     def of(cls, row: str, **columns: str) -> Table:
-        """A table whose head has the form of its rows: name in JSON -> name in the head."""
+        """Return a table whose head has the form of its rows: name in JSON -> name in the head."""
         return cls(row.format(*columns.values()), row, tuple(columns))
 
     def line(self, values: Sequence[Json]) -> str:
-        """A row as text; `{:<20.20}` in the form cuts what is longer."""
+        """Return a row as text; `{:<20.20}` in the form cuts longer values."""
         return self.row.format(*(value if isinstance(value, float) else text_or_null(value) for value in values))
 
     def value(self, values: Sequence[Json]) -> dict[str, Json]:
-        """A row for JSON."""
+        """Return a row for JSON."""
         return dict(zip(self.keys, values, strict=True))

@@ -39,7 +39,7 @@ async def _print_table(admin: AdminContext) -> None:
 
 
 async def _whereabouts(admin: AdminContext, topic: str, cluster: ClusterInfo) -> tuple[str | None, list[str]]:
-    """Cluster and consumer groups of a topic; what can't be found out stays empty, as in Apache's table."""
+    """Return cluster and consumer groups of a topic; unknown ones stay empty, as in Apache's table."""
     cluster_name: str | None = ""
     try:
         route = await admin.topic_route(topic)
@@ -54,12 +54,12 @@ async def _whereabouts(admin: AdminContext, topic: str, cluster: ClusterInfo) ->
 
 
 def cluster_of(broker_name: str, cluster: ClusterInfo) -> str | None:
-    """The cluster that a broker belongs to."""
+    """Return the cluster that a broker belongs to."""
     table = cluster.cluster_addr_table or {}
     return next((name for name in hash_order(table) if broker_name in table[name]), None)
 
 
 def rows(cluster_name: str | None, topic: str, groups: Iterable[str]) -> list[str]:
-    """One line a consumer group, one with an empty last column where there is none."""
+    """Return a line for each consumer group, or one with an empty last column for a topic without groups."""
     name = text_or_null(cluster_name)[:20]
     return [f"{name:<20}  {topic[:64]:<64}  {group[:64]:<64}" for group in list(groups) or [""]]

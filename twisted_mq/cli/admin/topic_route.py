@@ -21,12 +21,12 @@ async def topic_route(admin: AdminContext, line: CommandLine) -> None:
 
 
 def json_text(route: TopicRouteData) -> str:
-    """The route as Apache's tool prints it: JSON with tabs, broker ids unquoted."""
+    """Return the route as Apache's tool prints it: JSON with tabs, broker ids unquoted."""
     return pretty_json(loads(encode_body(route)))
 
 
 def json_value(route: TopicRouteData) -> dict[str, Json]:
-    """The route with all keys as text."""
+    """Return the route with all keys as text."""
     value: dict[str, Json] = json.loads(dumps(to_value(route), standard=True))
     return value
 
@@ -36,7 +36,7 @@ def _row(*columns: object) -> str:
 
 
 def table(route: TopicRouteData) -> list[str]:
-    """One line a broker, sorted by its name, and the sums."""
+    """Return a line for each broker, sorted by name, and the sums."""
     queues = {queue.broker_name: queue for queue in route.queue_datas or ()}
     lines = [_row("#ClusterName", "#BrokerName", "#BrokerAddrs", "#ReadQueue", "#WriteQueue", "#Perm")]
     reads = writes = 0

@@ -47,7 +47,7 @@ async def update_topic_perm(admin: AdminContext, line: CommandLine) -> None:
 
 
 def _perm_at(route: TopicRouteData, address: str) -> int:
-    """The topic's permission at a master. Raises CliError for an address that is none of its masters."""
+    """Return the topic's permission at a master. Raises CliError for an address that is not one of its masters."""
     for broker in route.broker_datas or ():
         if (broker.broker_addrs or {}).get(MASTER_ID) == address:
             return next((data.perm for data in route.queue_datas if data.broker_name == broker.broker_name), 0)
@@ -95,7 +95,7 @@ async def topic_cluster_list(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def allocate_mq(admin: AdminContext, line: CommandLine) -> None:
-    """Which consumer would have which queue, were these all."""
+    """Show which consumer would get which queue if these were all consumers."""
     queues = readable_queues(line.value("t"), await admin.topic_route(line.value("t")))
     consumers = line.parts("i")
     result = {one: [to_value(queue) for queue in allocate_averagely(one, queues, consumers)] for one in consumers}

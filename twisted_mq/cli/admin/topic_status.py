@@ -45,7 +45,9 @@ def _say_values(admin: AdminContext, offsets: Mapping[MessageQueue, TopicOffset]
 
 
 def lines(offsets: Mapping[MessageQueue, TopicOffset], zone: datetime.tzinfo | None = None) -> list[str]:
-    """The table, sorted by broker and queue. The rate below it is always 0.0: Apache sums no rates over brokers."""
+    """Return the table, sorted by broker and queue. The rate below it is always 0.0, because Apache sums no rates over
+    brokers.
+    """
     ordered = sorted(offsets, key=lambda queue: (queue.topic, queue.broker_name, queue.queue_id))
     rows = [_row(queue, offsets[queue], zone) for queue in ordered]
     return [HEAD, *rows, "", "Topic Put TPS: 0.0"]

@@ -39,7 +39,7 @@ async def update_sub_group(admin: AdminContext, line: CommandLine) -> None:
 
 
 def read_group(line: CommandLine) -> SubscriptionGroupConfig:
-    """The group that the options describe, in the rest as Apache's tool makes it. Raises UsageError."""
+    """Return the group that the options describe, otherwise as Apache's tool makes it. Raises UsageError."""
     value: dict[str | int, fastjson.Json] = {
         "groupName": line.value("g"),
         "consumeBroadcastEnable": False,

@@ -22,7 +22,7 @@ PERM_END = 8
 
 @attrs.frozen
 class TopicSettings:
-    """What the command line asks for."""
+    """The settings on the command line."""
 
     topic: str
     read_queues: int
@@ -41,7 +41,7 @@ class TopicSettings:
         )
 
     def header(self) -> CreateTopicRequestHeader:
-        """The request's header."""
+        """Return the request's header."""
         return CreateTopicRequestHeader(
             topic=self.topic,
             default_topic=AUTO_CREATE_TOPIC,
@@ -88,7 +88,7 @@ async def _in_cluster(admin: AdminContext, settings: TopicSettings, cluster_name
 
 
 def read_settings(line: CommandLine) -> TopicSettings:
-    """The topic that the options describe. Raises UsageError."""
+    """Return the topic that the options describe. Raises UsageError."""
     perm = line.number("p", 6)
     if not 0 <= perm < PERM_END:
         raise UsageError(f"Option -p is 2 (write), 4 (read) or 6 (both), got {perm}")
@@ -105,7 +105,7 @@ def read_settings(line: CommandLine) -> TopicSettings:
 
 
 def parse_attributes(text: str, option: str = "-a") -> dict[str, str]:
-    """ "+a=1,-b" as {"+a": "1", "-b": ""}. Raises UsageError."""
+    """Return "+a=1,-b" as {"+a": "1", "-b": ""}. Raises UsageError."""
     attributes: dict[str, str] = {}
     for part in filter(None, text.split(",")):
         key, equals, value = part.partition("=")
@@ -119,20 +119,20 @@ def parse_attributes(text: str, option: str = "-a") -> dict[str, str]:
 
 
 def attributes_text(attributes: Mapping[str, str]) -> str:
-    """The attributes as the header carries them."""
+    """Return the attributes as the header carries them."""
     keys = hash_order(attributes)
     return ",".join(f"{key}={attributes[key]}" if attributes[key] else key for key in keys)
 
 
 def merge_order(held: str | None, entry: str) -> str:
-    """A broker's entry put into an order setting, whose entries are parted by semicolons."""
+    """Return an order setting with a broker's entry added; entries are separated by semicolons."""
     entries = {part.split(":")[0]: part for part in (held or "").split(";") if part.strip()}
     entries[entry.split(":")[0]] = entry
     return ";".join(entries[name] for name in hash_order(entries))
 
 
 def broker_name_of(cluster: ClusterInfo, address: str) -> str:
-    """The name of the broker that announced an address. Raises CliError."""
+    """Return the name of the broker that announced an address. Raises CliError."""
     for name, data in (cluster.broker_addr_table or {}).items():
         if address in (data.broker_addrs or {}).values():
             return name

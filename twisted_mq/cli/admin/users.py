@@ -1,4 +1,4 @@
-"""`mqadmin createUser`, `updateUser`, `deleteUser`, `getUser`, `listUser`, `copyUser`: accounts of brokers."""
+"""Implements `mqadmin createUser`, `updateUser`, `deleteUser`, `getUser`, `listUser`, `copyUser`: accounts of brokers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""`mq bench`: a bounded load on a cluster, and how long its answers took."""
+"""Implements `mq bench`: a bounded load on a cluster, and the times of its answers."""

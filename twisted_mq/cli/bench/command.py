@@ -27,7 +27,7 @@ TOPIC = "MqBench"
 MOST_MESSAGES = 10_000_000
 MOST_SECONDS = 3600
 IDLE_SECONDS = 10.0
-"""After which consumers that get nothing more are given up."""
+"""The time after which consumers without new messages are given up."""
 LOOPBACKS = ("127.", "localhost:", "[::1]", "::1")
 
 
@@ -86,14 +86,14 @@ def bench(
 
 
 def check_here(addresses: Sequence[str]) -> None:
-    """Raises CliError for an address that is not of this machine."""
+    """Check that all addresses are of this machine. Raises CliError."""
     away = [address for address in addresses if not address.startswith(LOOPBACKS)]
     if away:
         raise CliError(f"{away[0]} is not on this machine", "--yes sends the load there all the same")
 
 
 async def run(admin: AdminContext, plan: Plan, consumers: int, yes: bool) -> list[list[object]]:
-    """One row for what was sent, another for what was consumed. Raises what a first message's send raises."""
+    """Return one row for the sends, another for the consumed messages. Raises the error of the first send."""
     from twisted_mq.admin.groups import addresses_of
     from twisted_mq.admin.sending import started_producer
     from twisted_mq.cli.bench.load import Arrivals, Load
@@ -129,7 +129,7 @@ async def run(admin: AdminContext, plan: Plan, consumers: int, yes: bool) -> lis
 
 
 async def _known(admin: AdminContext, topic: str) -> list[str]:
-    """The topic, where it is there; else what a new one is made after."""
+    """Return the topic if it exists, and otherwise the topic whose settings a new one gets."""
     from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC
 
     known = await admin.topic_list()
@@ -137,7 +137,7 @@ async def _known(admin: AdminContext, topic: str) -> list[str]:
 
 
 async def _consumers(admin: AdminContext, topic: str, arrivals: Arrivals, count: int) -> list[PushConsumer]:
-    """Members of one group, put to the end of the topic; started."""
+    """Return started members of one group, moved to the end of the topic."""
     from twisted_mq.cli.group_positions import put_group
     from twisted_mq.client import PushConsumer
 

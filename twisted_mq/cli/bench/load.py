@@ -1,4 +1,4 @@
-"""A load that ends: so many messages, or so long, whatever comes first."""
+"""Sends a bounded load: a number of messages or a time, whichever ends first."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from twisted_mq.remoting.errors import RemotingError
 
 FAILURES = (ClientError, ProtocolError, RemotingError)
 RUN = "BENCH_RUN"
-"""The property that tells the messages of one run."""
+"""The property that identifies the messages of one run."""
 
 
 @attrs.frozen
 class Plan:
-    """What is sent: `rate` messages a second at most, 0 for as many as answers allow."""
+    """The messages to send: at most `rate` a second, 0 for as many as answers allow."""
 
     topic: str
     count: int
@@ -35,12 +35,12 @@ class Plan:
 
     @property
     def requests(self) -> int:
-        """Sends of `batch` messages each."""
+        """Return the sends of `batch` messages each."""
         return -(-self.count // self.batch)
 
 
 class Load:
-    """Sends by a plan, with so many requests under way at a time. Times are in `sent`."""
+    """Sends by a plan, with a number of requests in flight. Times are in `sent`."""
 
     def __init__(self, clock: IReactorTime, producer: Producer, plan: Plan, run: str) -> None:
         self.sent = Times()
@@ -53,7 +53,7 @@ class Load:
         self._run = run
 
     async def send(self) -> float:
-        """Send all of it; how many seconds it took."""
+        """Send everything; return how many seconds it took."""
         self.began = self._clock.seconds()
         lanes = [Deferred.fromCoroutine(self._lane()) for _ in range(min(self._plan.in_flight, self._plan.requests))]
         try:
@@ -78,7 +78,7 @@ class Load:
                 self.sent.note(self._clock.seconds() - due, count, count * plan.size_bytes)
 
     async def _turn(self, number: int) -> float:
-        """When a request is due: with a rate its time counts from then, also where the others kept it waiting."""
+        """Return when a request is due: with a rate its time counts from then, also if other requests delayed it."""
         now = self._clock.seconds()
         if not self._plan.rate:
             return now
@@ -93,7 +93,7 @@ class Load:
 
 
 class Arrivals:
-    """A listener that notes how long messages of a run were under way, from their birth on, to the ms."""
+    """A listener that records how long messages of a run were in flight, from their birth on, to the ms."""
 
     def __init__(self, clock: IReactorTime, run: str) -> None:
         self.consumed = Times()
@@ -110,7 +110,7 @@ class Arrivals:
         return ConsumeStatus.CONSUME_SUCCESS
 
     async def wait(self, count: int, idle_seconds: float, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Until so many came, or nothing came for so long."""
+        """Wait until that many came, or none came for that long."""
         begun = self._clock.seconds()
         while self.consumed.messages < count and self._clock.seconds() - max(begun, self.last) < idle_seconds:
             await sleep(0.05)

@@ -1,4 +1,4 @@
-"""Times that were measured, and what is said of them."""
+"""Summarizes measured times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = (
 
 @attrs.define
 class Times:
-    """How long each of many requests took, in seconds; `messages` and `bytes` are those that went well."""
+    """The times of many requests, in seconds; `messages` and `bytes` are those that succeeded."""
 
     taken: array[float] = attrs.field(factory=lambda: array("d"))
     messages: int = 0
@@ -34,18 +34,18 @@ class Times:
     errors: dict[str, int] = attrs.field(factory=dict)
 
     def note(self, seconds: float, messages: int, size_bytes: int) -> None:
-        """A request that went well."""
+        """Record a request that succeeded."""
         self.taken.append(seconds)
         self.messages += messages
         self.bytes += size_bytes
 
     def failed(self, error: BaseException) -> None:
-        """One that did not."""
+        """Record a request that failed."""
         name = type(error).__name__
         self.errors[name] = self.errors.get(name, 0) + 1
 
     def row(self, what: str, seconds: float) -> list[object]:
-        """Under COLUMNS; times in ms, None where nothing was measured."""
+        """Return a row under COLUMNS; times in ms, None if nothing was measured."""
         taken = sorted(self.taken)
         length = max(seconds, 0.001)
         times = [*(percentile(taken, part) for part in PERCENTILES), taken[-1] if taken else None]
@@ -61,5 +61,5 @@ class Times:
 
 
 def percentile(ordered: Sequence[float], part: float) -> float | None:
-    """The smallest value that this part of all do not pass (nearest rank); None of nothing."""
+    """Return the smallest value that this part of all values does not exceed (nearest rank); None without values."""
     return ordered[max(0, math.ceil(part * len(ordered)) - 1)] if ordered else None

@@ -1,1 +1,1 @@
-"""`mq doctor`: looks at a cluster and at a broker's files on this machine, and says what to do about what it finds."""
+"""Implements `mq doctor`: checks a cluster and a broker's files on this machine, and says what to do about its findings."""

@@ -1,4 +1,4 @@
-"""What a check says."""
+"""Defines the results of checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 
 class Result(enum.StrEnum):
-    """How a check ended. Only problems make `mq doctor` fail; what can't be told is no problem."""
+    """The result of a check. Only problems make `mq doctor` fail; an unknown result is not a problem."""
 
     OK = "ok"
     WARNING = "warning"
@@ -18,7 +18,7 @@ class Result(enum.StrEnum):
 
 @attrs.frozen
 class Check:
-    """One thing that was looked at: what, where, what was found, and what to do where it is not well."""
+    """A check: what, where, what was found, and what to do if it is not well."""
 
     check: str
     where: str
@@ -31,7 +31,7 @@ COLUMNS = tuple(field.name for field in attrs.fields(Check))
 
 
 def graded(check: str, where: str, found: str, *grades: tuple[bool, Result, str]) -> Check:
-    """The first of the grades that holds, with its remedy; well where none does."""
+    """Return the first grade that applies, with its remedy; well if none does."""
     for holds, result, remedy in grades:
         if holds:
             return Check(check, where, result, found, remedy)

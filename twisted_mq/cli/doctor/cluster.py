@@ -1,4 +1,4 @@
-"""A cluster as its clients find it: name servers, brokers at the addresses they announce, routes."""
+"""Checks a cluster as its clients see it: name servers, brokers at the addresses they announce, routes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from twisted_mq.remoting.errors import RemotingError
 
 FAILURES = (AdminError, ProtocolError, RemotingError)
 MOST_TOPICS = 1000
-"""So many routes are looked at."""
+"""The most routes that are checked."""
 MOST_NAMED = 20
-"""So many topics without a place are named."""
+"""The most topics without a place that are named."""
 LOOPBACKS = ("127.", "localhost", "::1")
 
 START_ONE = "start it, or leave it out of --namesrv; `mq up` starts one here"
@@ -30,7 +30,7 @@ ADVERTISED = "clients connect to the address it announces: set brokerIP1 to one 
 
 
 async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
-    """Checks as they are made; a server that can't be asked is a problem, and its other checks are left out."""
+    """Yield checks as they are made; a server that cannot be asked is a problem, and its other checks are left out."""
     found: dict[str, ClusterInfo] = {}
     for address in admin.name_servers:
         yield await _name_server(admin, address, found)
@@ -69,7 +69,7 @@ async def _name_server(admin: AdminCalls, address: str, found: dict[str, Cluster
 
 
 def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
-    """Whether all name servers know the same brokers."""
+    """Check that all name servers know the same brokers."""
     known = {
         server: {(name, *one) for name, data in cluster.broker_addr_table.items() for one in data.broker_addrs.items()}
         for server, cluster in found.items()
@@ -90,7 +90,7 @@ def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
 async def _broker(
     admin: AdminCalls, where: str, address: str, server: str, slaves: int, broker_id: int, versions: dict[str, str]
 ) -> AsyncIterator[Check]:
-    """One broker at the address that it announces."""
+    """Check one broker at the address that it announces."""
     where, began_ms = f"{where} {address}", admin.now_ms()
     try:
         figures = await admin.broker_runtime(address)
@@ -111,13 +111,13 @@ async def _broker(
 
 
 def _advertised(where: str, address: str, server: str) -> Check:
-    """An address of the machine itself is of no use to others, who reach the name server by another one."""
+    """Check the announced address: other machines reach the name server by another address, and cannot use a local one."""
     local = address.startswith(LOOPBACKS) and not split_address(server)[0].startswith(LOOPBACKS)
     return graded("advertised address", where, address, (local, Result.PROBLEM, ADVERTISED))
 
 
 async def _settings(admin: AdminCalls, address: str, code: RequestCode) -> dict[str, str]:
-    """A server's settings; none where it does not show them."""
+    """Return a server's settings; empty if it does not show them."""
     try:
         return property_table((await admin.invoke(address, code)).body)
     except (ProtocolError, RemotingError, ValueError):
@@ -135,7 +135,7 @@ def _version(versions: dict[str, str]) -> Check:
 
 
 async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[Check]:
-    """Whether each topic has a broker that takes its messages."""
+    """Check that each topic has a broker that takes its messages."""
     try:
         topics = sorted(topic for topic in await admin.topic_list() if not is_system_topic(topic))
     except FAILURES as error:

@@ -1,4 +1,4 @@
-"""What a broker's own figures and settings say, whoever's broker it is."""
+"""Checks a broker's own statistics and settings, for any broker."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from twisted_mq.config.startup import ALL_ADDRESSES
 _UPTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
 _UNITS_MS = (86_400_000, 3_600_000, 60_000, 1000)
 CLOCK_MS, CLOCK_FAR_MS = 5_000, 60_000
-"""Differences of clocks that are worth a word, and that are a problem; figures are to the second."""
+"""Differences of clocks that give a warning, and that are a problem; the broker's times are in whole seconds."""
 DISK_SHORT, DISK_FULL = 0.75, 0.90
-"""diskMaxUsedSpaceRatio and diskSpaceWarningLevelRatio, where a broker does not say."""
+"""The defaults of diskMaxUsedSpaceRatio and diskSpaceWarningLevelRatio, if a broker does not report them."""
 
 
 def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
-    """A broker says when it started and how long it runs: together what its clock shows."""
+    """Check the clock: a broker reports when it started and how long it runs, together the time of its clock."""
     uptime = _UPTIME.match(figures.get("runtime", ""))
     boot = figures.get("bootTimestamp", "")
     if uptime is None or not boot.isdecimal():
@@ -35,7 +35,7 @@ def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
 
 
 def disk(where: str, figures: Mapping[str, str], settings: Mapping[str, str]) -> Check:
-    """How full the disk of the log is, against what this broker does about it."""
+    """Check how full the disk of the log is, against the broker's own limits."""
     try:
         used = float(figures["commitLogDiskRatio"])
     except (KeyError, ValueError):
@@ -58,7 +58,7 @@ def _percent(settings: Mapping[str, str], key: str, default: float) -> float:
 
 
 def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
-    """Whether strangers may do what they like."""
+    """Check whether strangers have free access."""
     address = settings.get("bindAddress")
     if address is None:
         yield Check("safety", where, Result.UNKNOWN, "it does not say on which address it listens")
@@ -87,7 +87,7 @@ def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
 
 
 def replication(where: str, settings: Mapping[str, str], slaves: int) -> Iterator[Check]:
-    """Whether a master that waits for slaves has any."""
+    """Check that a master that waits for slaves has any."""
     if settings.get("brokerRole") != "SYNC_MASTER":
         return
     copies = settings.get("inSyncReplicas", "1")

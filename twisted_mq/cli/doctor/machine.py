@@ -1,4 +1,4 @@
-"""A broker's files and limits on this machine: its configuration, disk, permissions and open files."""
+"""Checks a broker's files and limits on this machine: its configuration, disk, permissions and open files."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from twisted_mq.storage.files.disk_space import disk_space
 from twisted_mq.storage.files.paths import StorePaths
 
 FEW_FILES = 65536
-"""What RocketMQ's own start scripts ask for: connections and log files take one each."""
+"""The limit that RocketMQ's own start scripts ask for: connections and log files take one each."""
 MOST_FULL = 0.8
-"""Of the open files that a process may have."""
+"""The part of a process's open files that gives a warning."""
 MOST_NAMED = 5
 OTHERS = 0o077
 SECRET_TABLES = ("access.json",)
 
 
 def check_config(path: str) -> Iterator[Check]:
-    """A broker's configuration file, and the store that it names."""
+    """Check a broker's configuration file, and the store that it names."""
     from twisted_mq.broker.options import BrokerOptions, BrokerRole
     from twisted_mq.config.options import load_options
     from twisted_mq.config.startup import ALL_ADDRESSES
@@ -56,7 +56,7 @@ def check_config(path: str) -> Iterator[Check]:
 
 
 def check_store(root: str, commit_log: str | None = None) -> Iterator[Check]:
-    """The files of a store. Nothing is opened for writing."""
+    """Check the files of a store. Nothing is opened for writing."""
     paths = StorePaths(root, commit_log)
     running = is_locked(paths.lock)
     left = os.path.exists(paths.abort)
@@ -73,7 +73,7 @@ def check_store(root: str, commit_log: str | None = None) -> Iterator[Check]:
 
 
 def check_machine() -> Iterator[Check]:
-    """What a broker started from here would be allowed."""
+    """Check the limits of a broker started from here."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield graded(
         "descriptors",
@@ -101,7 +101,7 @@ def _disk(path: str) -> Check:
 
 
 def _permissions(paths: StorePaths) -> Iterator[Check]:
-    """Whether others can read messages and passwords, and whether this user can work with the files."""
+    """Check whether others can read messages and passwords, and whether this user can work with the files."""
     open_to_others: list[str] = []
     closed: list[str] = []
     for path in _files(paths):
@@ -139,7 +139,7 @@ def _named(paths: Sequence[str], what: str) -> str:
 
 
 def _open_files(abort: str) -> Iterator[Check]:
-    """How near the running broker is to its limit; its process id stands in the abort file. Linux tells, others do not."""
+    """Check how near the running broker is to its limit; the abort file has its process id. Only Linux reports it."""
     try:
         with open(abort, encoding="ascii") as file:
             process = int(file.read())

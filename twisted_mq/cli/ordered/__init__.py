@@ -1,1 +1,1 @@
-"""`mq order`: strictly ordered topics: declare them, look at them, plan the maintenance of their broker groups."""
+"""Implements `mq order`: declares and shows strictly ordered topics, and plans the maintenance of their broker groups."""

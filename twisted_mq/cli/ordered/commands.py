@@ -1,4 +1,4 @@
-"""The commands below `mq order`, their options, and what they print."""
+"""Defines the commands below `mq order`, their options, and what they print."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twisted_mq.cli.servers import Servers
 
 HEAD_SECONDS = 10.0
-"""How long a new topic may take to have its heads, and a retired group to leave the send lists."""
+"""The time that a new topic has to get its heads, and a retired group to leave the send lists."""
 LOOK_SECONDS = 0.2
 WATCH_SECONDS = 1.0
 
@@ -44,7 +44,7 @@ OPTIONS = (
 
 
 def connected(command: F) -> F:
-    """The options of all commands; the function gets them as `connection`."""
+    """Add the options of all commands; the function gets them as `connection`."""
 
     @functools.wraps(command)
     def with_connection(
@@ -118,7 +118,7 @@ def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None
 
 
 async def _state_or_none(session: OrderSession, topic: str) -> TopicState | None:
-    """None, with a warning, while the coordinator is away: who watches wants to see what comes after it."""
+    """Return the state; None, with a warning, while the coordinator is away: a user who watches wants to see what comes after."""
     from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.client.ordered.errors import CoordinatorUnreachable
     from twisted_mq.coordination.interfaces import NoAnswer, SessionLost

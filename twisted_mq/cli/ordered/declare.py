@@ -1,4 +1,4 @@
-"""Declaring ordered topics, and taking declarations back."""
+"""Declares ordered topics, and removes declarations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLAVE_READ_KEY = "slaveReadEnable"
 
 
 def declaration(topic: str, queues: int, groups: str, *, together: bool) -> OrderedTopic:
-    """What the command line says. Raises CliError."""
+    """Return the declaration of the command line. Raises CliError."""
     names = tuple(part.strip() for part in groups.split(",") if part.strip())
     fault = topic_fault(topic)
     if fault is not None:
@@ -42,9 +42,9 @@ def declaration(topic: str, queues: int, groups: str, *, together: bool) -> Orde
 
 
 async def create(session: OrderSession, declared: OrderedTopic) -> None:
-    """Have the brokers of all groups know the topic, then declare it. What was begun before is finished.
+    """Create the topic at the brokers of all groups, then declare it. An unfinished earlier run is finished.
 
-    A topic that is declared may get more groups. Raises CliError for groups that can't keep order, and for another
+    A declared topic may get more groups. Raises CliError for groups that cannot keep order, and for another
     declaration of the topic.
     """
     masters = [await _master(session, await session.admin.cluster_info(), group) for group in declared.groups]
@@ -58,7 +58,7 @@ async def create(session: OrderSession, declared: OrderedTopic) -> None:
 
 
 async def _create_at(session: OrderSession, master: str, declared: OrderedTopic) -> None:
-    """Nothing to do where the broker has it from an earlier run. Raises BrokerError for a topic that is not ordered."""
+    """Create the topic unless the broker has it from an earlier run. Raises BrokerError for a topic that is not ordered."""
     mode = ORDER_TOGETHER if declared.together else ORDER_QUEUES
     settings = TopicSettings(
         topic=declared.topic,
@@ -87,7 +87,7 @@ async def _known_at(session: OrderSession, master: str, topic: str) -> TopicConf
 
 
 async def _master(session: OrderSession, cluster: ClusterInfo, group: str) -> str:
-    """The master's address. Raises CliError where the group is none that keeps order."""
+    """Return the master's address. Raises CliError if the group cannot keep order."""
     addresses = _addresses(cluster, group)
     if MASTER_ID not in addresses:
         raise CliError(f"group {group} has no master registered at the name server", "start it")
@@ -123,7 +123,7 @@ def _addresses(cluster: ClusterInfo, group: str) -> dict[int, str]:
 
 
 async def _known_groups(coordinator: ICoordinator, declared: OrderedTopic) -> tuple[str, ...]:
-    """Those of the topic now. Raises CliError for another declaration of it than one that only lacks groups."""
+    """Return the topic's present groups. Raises CliError for another declaration of it than one that only lacks groups."""
     try:
         known = await read_topic(coordinator, declared.topic)
     except OrderedTopicUnknown:
@@ -138,7 +138,7 @@ async def _known_groups(coordinator: ICoordinator, declared: OrderedTopic) -> tu
 
 
 async def _refuse_messages(session: OrderSession, group: str, master: str, topic: str) -> None:
-    """Epochs begin anew with a declaration: messages of an earlier one would be taken for its own. Raises CliError."""
+    """Refuse a topic with messages: a declaration starts new epochs, and would take them for its own. Raises CliError."""
     if await _known_at(session, master, topic) is None:
         return
     stats = await session.admin.topic_stats(master, topic)
@@ -150,7 +150,7 @@ async def _refuse_messages(session: OrderSession, group: str, master: str, topic
 
 
 async def delete(session: OrderSession, topic: str) -> None:
-    """Take the declaration back, then delete the topic with its messages at all brokers and the name servers.
+    """Remove the declaration, then delete the topic with its messages at all brokers and the name servers.
 
     Raises OrderedTopicUnknown.
     """

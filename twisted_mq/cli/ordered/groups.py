@@ -1,4 +1,4 @@
-"""Planned maintenance: retire a group and have it back, hand a queue over to another group."""
+"""Plans maintenance: retires a group and restores it, hands a queue over to another group."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from twisted_mq.ordering.paths import BROKERS, GROUPS, TOPICS, group_path, topic
 from twisted_mq.ordering.rules import Moved, Refused
 
 LOOK_SECONDS = 0.2
-"""How often it is looked whether a group has left the send lists."""
+"""The interval at which the send lists are checked for a group."""
 
 
 async def wish(session: OrderSession, group: str, *, retired: bool) -> None:
-    """Note what is wanted of a group. Raises CliError for one that no ordered topic and no broker knows."""
+    """Record the wish for a group. Raises CliError if no ordered topic and no broker knows it."""
     coordinator = session.coordinator
     await _check_known(session, group)
     await make_paths(coordinator, [GROUPS])
@@ -48,7 +48,7 @@ async def _topics(session: OrderSession) -> tuple[str, ...]:
 
 
 async def sending_units(session: OrderSession, group: str) -> list[str]:
-    """TOPIC/UNIT of each unit whose send list has the group."""
+    """Return TOPIC/UNIT of each unit whose send list has the group."""
     found = []
     for topic in await _topics(session):
         for unit in await session.coordinator.children(topic_path(topic)):
@@ -63,11 +63,11 @@ async def _lists(session: OrderSession, topic: str, unit: str) -> Lists | None:
     try:
         return None if node is None else decode_lists(unit_path(topic, unit), node.data)
     except DocumentFault:
-        return None  # nobody sends there
+        return None  # no producer sends there
 
 
 async def left_send_lists(session: OrderSession, group: str, seconds: float) -> list[str]:
-    """The units that still have the group in their send lists after at most so long; none when it has left all."""
+    """Return the units that still have the group in their send lists after at most that time; empty when it has left all."""
     limit_ms = session.admin.now_ms() + seconds * 1000
     while (units := await sending_units(session, group)) and session.admin.now_ms() < limit_ms:
         await session.admin.sleep(LOOK_SECONDS)
@@ -75,7 +75,7 @@ async def left_send_lists(session: OrderSession, group: str, seconds: float) -> 
 
 
 async def move(session: OrderSession, topic: str, queue: str, group: str) -> Lists:
-    """Hand the sends of a queue over. Raises CliError where a rule forbids it now."""
+    """Hand the sends of a queue over. Raises CliError if a rule forbids it now."""
     declared = await read_topic(session.coordinator, topic)
     if queue not in declared.units:
         units = WHOLE_TOPIC if declared.together else f"0 to {declared.queues - 1}"

@@ -39,7 +39,7 @@ class Repair:
         return self.unit, self.before.epoch, _terms(self.before), stores, self.after.epoch, _terms(self.after)
 
     def as_json(self) -> dict[str, Json]:
-        """The same as an object."""
+        """Return the same as an object."""
         return {
             "unit": self.unit,
             "epoch": self.before.epoch,

@@ -1,4 +1,4 @@
-"""What the commands work with: the cluster's brokers, and a session with the coordinator of its ordered topics."""
+"""Provides the session of commands: the cluster's brokers, and a session with the coordinator of its ordered topics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COORDINATOR_KEY = "orderCoordinator"
 
 @attrs.frozen
 class Connection:
-    """How to reach both. Without `coordinator` the brokers are asked for its address."""
+    """The settings to reach both. Without `coordinator`, the brokers are asked for its address."""
 
     servers: Servers
     coordinator: str | None = None
@@ -39,7 +39,7 @@ class Connection:
 
 @attrs.frozen
 class OrderSession(ordered_topics.OrderSession):
-    """The same for a command, which may warn."""
+    """The session of a command, which may print warnings."""
 
     admin: AdminContext
     coordinator: ICoordinator
@@ -49,7 +49,7 @@ Work = Callable[[OrderSession], Coroutine["Deferred[Any]", Any, None]]
 
 
 def run_session(connection: Connection, work: Work) -> None:
-    """Run one command. Raises CliError, and what requests raise."""
+    """Run one command. Raises CliError, and the errors of requests."""
     from twisted_mq.cli.run import run_under_reactor
 
     run_under_reactor(lambda reactor: _run(reactor, connection, work))
@@ -76,7 +76,7 @@ async def _in_session(coordinator: ICoordinator, address: str, admin: AdminConte
 
 
 def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
-    """How to reach the coordinator. Raises CliError."""
+    """Return the settings to reach the coordinator. Raises CliError."""
     try:
         parsed = parse_address(address)
         if parsed.in_memory:
@@ -98,7 +98,7 @@ def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
 
 
 async def coordinator_address(admin: AdminCalls) -> str:
-    """The first that a broker of the cluster says. Raises CliError."""
+    """Return the first address that a broker of the cluster reports. Raises CliError."""
     from twisted_mq.client.core.broker_calls import BrokerCalls
 
     calls = BrokerCalls(admin.client)

@@ -1,4 +1,4 @@
-"""An ordered topic and its groups as rows and as JSON."""
+"""Shows an ordered topic and its groups as rows and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GROUP_COLUMNS = ("group", "master", "slave", "state")
 
 
 def unit_row(state: TopicState, unit: UnitState) -> tuple[object, ...]:
-    """Under COLUMNS."""
+    """Return a row under COLUMNS."""
     lists = unit.lists
     consume = (f"{term.group}:{term.epoch} ({_count(unit.backlog.get(term.group))})" for term in lists.consume)
     return (
@@ -39,14 +39,14 @@ def _who(leaders: Iterable[Leader]) -> str:
 
 
 def group_row(state: GroupState) -> tuple[object, ...]:
-    """Under GROUP_COLUMNS."""
+    """Return a row under GROUP_COLUMNS."""
     addresses = {broker_id: member.address for broker_id, member in state.members.items()}
     slaves = " ".join(address for broker_id, address in sorted(addresses.items()) if broker_id)
     return state.group, addresses.get(0), slaves or None, state.obstacle() or "ok"
 
 
 def state_json(state: TopicState) -> dict[str, Json]:
-    """All of it."""
+    """Return everything."""
     return {
         "topic": state.declared.topic,
         "queues": state.declared.queues,

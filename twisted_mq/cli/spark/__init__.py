@@ -1,1 +1,1 @@
-"""`mq spark JOB`: jobs over store directories, with one frame for all."""
+"""Implements `mq spark JOB`: jobs over store directories, with one frame for all."""

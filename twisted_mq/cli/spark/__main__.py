@@ -1,4 +1,4 @@
-"""The same as a script, for spark-submit and `python -m twisted_mq.cli.spark`."""
+"""Runs the same as a script, for spark-submit and `python -m twisted_mq.cli.spark`."""
 
 from twisted_mq.cli.mq import main
 

@@ -1,4 +1,4 @@
-"""The jobs as commands: their options. What they do is twisted_mq.spark.commands."""
+"""Defines the jobs as commands with their options. twisted_mq.spark.commands does the work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spark() -> None:
 
 
 class Option(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """NAME=VALUE."""
+    """A NAME=VALUE argument."""
 
     name = "name=value"
 
@@ -55,7 +55,7 @@ class Option(click.ParamType):  # type: ignore[type-arg]  # generic since click 
 
 
 class Words(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
-    """Some of these words, with commas between."""
+    """Some of these words, separated by commas."""
 
     name = "words"
 
@@ -126,7 +126,7 @@ def export(
 
 
 def _access(servers: Servers) -> dict[str, str]:
-    """The same for Spark's sink."""
+    """Return the same for Spark's sink."""
     keys = servers.account()
     said = {
         "nameServer": servers.namesrv,

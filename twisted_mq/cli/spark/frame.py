@@ -1,4 +1,4 @@
-"""What all jobs share: their session and its progress, what they print, the page, errors in a line, the exit code."""
+"""Provides what all jobs share: their session and its progress, output, the page, errors in a line, the exit code."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ if TYPE_CHECKING:
     from twisted_mq.spark.findings.findings import Findings, Kind, Table
 
 SUBMITTED, REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
-"""In the environment of programs that spark-submit runs, and of those whose Spark is a Connect server: master and settings are
-theirs there."""
+"""Environment variables of programs that spark-submit runs, and of those whose Spark is a Connect server: there, master
+and settings are not ours to set.
+"""
 _PROGRESS = "spark.ui.showConsoleProgress"
 _FAULT = "twisted_mq."
 _ROWS = 50
 _NOT_THERE = "No module named 'twisted_mq"
-"""In what fails on a worker that has neither the project nor its pack."""
+"""Part of the error of a worker that has neither the project nor its pack."""
 
 
 def job(command: Callable[..., Findings]) -> Callable[..., None]:
-    """Of a function from stores and options to findings, a command's: it has STORE... and what all jobs take."""
+    """Make a command from a function from stores and options to findings: it has STORE... and the common options."""
 
     @click.argument("paths", metavar="STORE...", nargs=-1, required=True)
     @click.option(
@@ -57,7 +58,7 @@ def job(command: Callable[..., Findings]) -> Callable[..., None]:
 
 @contextmanager
 def opened(paths: tuple[str, ...], cores: int | None) -> Iterator[Stores]:
-    """The stores, in a session that ends with the job if it began with it. Raises CliError for whatever is wrong."""
+    """Yield the stores, in a session that ends with the job if it began with it. Raises CliError for any problem."""
     from pyspark.errors import PySparkException
 
     from twisted_mq.spark.commands.stores import Stores
@@ -73,7 +74,7 @@ def opened(paths: tuple[str, ...], cores: int | None) -> Iterator[Stores]:
 
 
 def reason_of(text: str) -> str:
-    """What is wrong, of a failed task's traceback: our own error where there is one, else the first line."""
+    """Return the cause from a failed task's traceback: our own error if it has one, or else the first line."""
     if _NOT_THERE in text:
         return "Spark's workers lack this project: run spark-submit with the archive of `mq spark pack` as --py-files"
     lines = [line.strip() for line in text.splitlines() if line.strip()] or ["Spark does not say what is wrong"]
@@ -83,7 +84,7 @@ def reason_of(text: str) -> str:
 
 @contextmanager
 def session(cores: int | None) -> Iterator[SparkSession]:
-    """The one that is there, that of spark-submit or a Connect server, or a local one, whose progress a terminal shows."""
+    """Yield the existing session, that of spark-submit or a Connect server, or a local one, whose progress a terminal shows."""
     from pyspark.sql import SparkSession
 
     from twisted_mq.spark.pack import bring_pack
@@ -107,7 +108,7 @@ def session(cores: int | None) -> Iterator[SparkSession]:
 
 
 def write_page(findings: Findings, about: str, path: str) -> None:
-    """The page with tables and pictures. Bytes of a path that are not UTF-8 are escaped."""
+    """Write the page with tables and pictures. Bytes of a path that are not UTF-8 are escaped."""
     from twisted_mq.spark.findings.page import page
 
     text = page(findings, about)
@@ -116,7 +117,7 @@ def write_page(findings: Findings, about: str, path: str) -> None:
 
 
 def show(findings: Findings, as_json: bool) -> None:
-    """On standard output: words on a terminal, plain numbers elsewhere."""
+    """Print on standard output: words on a terminal, plain numbers elsewhere."""
     if as_json:
         sys.stdout.write(json_line(as_object(findings)))
         return
@@ -139,14 +140,14 @@ def _print(table: Table) -> None:
 
 
 def _text(kind: Kind, value: object) -> object:
-    """Times are for people everywhere."""
+    """Return a value; times are for people everywhere."""
     from twisted_mq.spark.findings.findings import Kind, words
 
     return words(kind, value) if sys.stdout.isatty() or kind is Kind.TIME else value
 
 
 def as_object(findings: Findings) -> dict[str, Json]:
-    """All of it, times in ms since 1970."""
+    """Return everything, times in ms since 1970."""
     tables: dict[str, Json] = {
         table.name: {"total": table.total, "rows": [dict(zip(table.kinds, row, strict=True)) for row in table.rows]}
         for table in findings.tables
