@@ -55,7 +55,7 @@ def by_name(addresses: Sequence[str], resolve: Resolve) -> LookUp:
 
 
 def addresses_of_host(host: str) -> Sequence[str]:
-    """Return the host's IPv4 addresses. Takes as long as the system's resolver does. Raises OSError."""
+    """Return the host's IPv4 addresses. Blocks in the system's resolver. Raises OSError."""
     found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
     return list(dict.fromkeys(str(one[4][0]) for one in found))
 

@@ -107,7 +107,7 @@ ORDER_SAVE_SECONDS = 10.0
 
 INDEX_SECONDS = 0.05
 INDEX_STEP_BYTES = 1 << 20
-"""The interval of indexing, and the bytes of the log that it indexes beside those that sends index: about 5 ms."""
+"""The interval of indexing, and the bytes of the log that it indexes in addition to those that sends index: about 5 ms."""
 
 UNKNOWN_SECONDS = 2.0
 """The interval at which a broker that no name server knows tries to register."""

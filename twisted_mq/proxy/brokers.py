@@ -1,4 +1,4 @@
-"""The interface to the brokers behind the proxy: the broker of its own process, or a cluster over the network."""
+"""Defines the interface to the brokers that a proxy serves: the broker of its own process, or a cluster over the network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALL_SECONDS = 2.0
 
 
 class Brokers(Protocol):
-    """The brokers behind the proxy."""
+    """The brokers that a proxy serves."""
 
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
         """Return the brokers of a topic and their queues. Fails with TopicNotFound."""

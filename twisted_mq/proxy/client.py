@@ -61,7 +61,7 @@ class GrpcClient:
         return address_of(self.remote_address[0]) if self.account is None else share_of_account(self.account)
 
     def proven(self, account: str) -> None:
-        """A signed request of an account was allowed: the first one says whose share the client uses from now on."""
+        """Record an allowed signed request of an account: the first one decides whose share the client uses from now on."""
         if self.account is None:
             self.account = account
 

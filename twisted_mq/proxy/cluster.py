@@ -87,7 +87,7 @@ class ClusterBrokers:
             job.stop()
         return self._remoting.close()
 
-    # what topics and groups are
+    # kinds of topics and groups
 
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
         return self._fresh.get(("route", topic), functools.partial(self._routes.update, topic))
@@ -182,10 +182,12 @@ class ClusterBrokers:
             await self.heartbeat()
 
     def unregister(self, client: GrpcClient) -> None:
-        """Its topics stay registered: another producer may answer for them."""
+        """Remove the client, but leave its topics registered: another producer may answer for them."""
 
     async def heartbeat(self) -> None:
-        """Show the brokers of topics of transactions a producer that they can ask. What fails is tried at the next turn."""
+        """Register a producer at the brokers of topics with transactions, so that they can ask it. A failure is tried
+        again at the next turn.
+        """
         topics = sorted(self._transactional)
         for start in range(0, len(topics), GROUPS_OF_HEARTBEAT):
             some = topics[start : start + GROUPS_OF_HEARTBEAT]

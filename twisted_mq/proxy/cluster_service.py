@@ -126,7 +126,7 @@ def _connect(options: ProxyServiceOptions, reactor: interfaces.IReactorTime) -> 
 
 
 def _signatures(options: ProxyServiceOptions, clock: interfaces.IReactorTime) -> Signatures | None:
-    """Return what checks and signs requests; None if users are not authenticated. Raises ConfigError."""
+    """Return the check and signer of requests; None if users are not authenticated. Raises ConfigError."""
     if not options.authentication_enabled:
         if options.authorization_enabled:
             raise ConfigError("needs authenticationEnabled=true", key="authorizationEnabled", value="true")

@@ -1,7 +1,7 @@
-"""TLS of the gRPC port: plain text and TLS on one port, told by a connection's first byte; ALPN offers h2.
+"""Configures TLS of the gRPC port: plain text and TLS on one port, told apart by a connection's first byte; ALPN offers h2.
 
-Most 5.x clients begin with TLS and take any certificate. So, as in Apache's proxy, the port takes TLS with a certificate
-made for it where the settings name none; where OpenSSL is not installed it takes plain text alone.
+Most 5.x clients begin with TLS and accept any certificate. So, as in Apache's proxy, the port uses TLS with a generated
+certificate if the settings name none. If OpenSSL is not installed, it accepts only plain text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Receipt handles of gRPC clients: the receipt of a pop (POP_CK) and, as a ninth part, where the message is in the log."""
+"""Reads and writes receipt handles of gRPC clients: the receipt of a pop (POP_CK) and, as a ninth part, the message's
+place in the log.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,29 @@ UNKNOWN_OFFSET = -1
 
 @attrs.frozen
 class Handle:
-    """A receipt handle; `physical_offset` is -1 where it does not say."""
+    """A receipt handle; `physical_offset` is -1 if the handle does not have it."""
 
     receipt: Receipt
     physical_offset: int = UNKNOWN_OFFSET
 
     @property
     def expires_ms(self) -> int:
-        """When the message becomes visible again."""
+        """Return the time when the message becomes visible again."""
         return self.receipt.pop_time + self.receipt.invisible_time
 
     def encode(self) -> str:
-        """The text that a client gets."""
+        """Return the text that a client gets."""
         return f"{self.receipt.encode()} {self.physical_offset}"
 
     def topic(self, topic: str, group: str) -> str:
-        """The topic that the message was taken from: the one popped, or the group's retry topic. Raises ProxyError."""
+        """Return the topic that the message was taken from: the one popped, or the group's retry topic. Raises ProxyError."""
         try:
             return marked_topic(topic, group, self.receipt.mark)
         except ValueError as error:
             raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle: {error}") from None
 
     def renewed(self, pop_time: int, invisible_time: int, revive_queue_id: int) -> Handle:
-        """The handle after its invisible time was changed."""
+        """Return the handle after its invisible time was changed."""
         receipt = attrs.evolve(
             self.receipt, pop_time=pop_time, invisible_time=invisible_time, revive_queue_id=revive_queue_id
         )
@@ -60,7 +62,7 @@ def parse_handle(text: str) -> Handle:
 
 
 def live_handle(text: str, now_ms: int) -> Handle:
-    """Raises ProxyError for a text that is no handle, and for one whose message is visible again."""
+    """Return the handle. Raises ProxyError for a malformed text, or if the message is visible again."""
     handle = parse_handle(text)
     if handle.expires_ms <= now_ms:
         raise ProxyError("INVALID_RECEIPT_HANDLE", "receipt_handle is expired")

@@ -46,7 +46,7 @@ class LocalBroker:
     message_type: Callable[[str], str]
     group: Callable[[str], SubscriptionGroupConfig | None]
     grpc_address: Callable[[str, str], tuple[str, int]]
-    """Returns host and port where a broker of this name and address serves gRPC clients."""
+    """Returns the host and port at which a broker of this name and address serves gRPC clients."""
     secret_of: Callable[[str], str | None] | None = None
     """Returns a user's secret. It is None itself if users are not authenticated."""
 

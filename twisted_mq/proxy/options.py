@@ -141,7 +141,7 @@ def read_json(path: str) -> list[Entry]:
 
 
 def _line(content: bytes, key: str) -> int:
-    """Return the line on which a key first stands; 1 for a key that is written with escapes."""
+    """Return the line of a key's first occurrence; 1 for a key that is written with escapes."""
     return content.count(b"\n", 0, max(0, content.find(f'"{key}"'.encode()))) + 1
 
 
@@ -235,5 +235,5 @@ class ProxyServiceOptions(ProxyOptions):
 
     @property
     def name_servers(self) -> list[str]:
-        """The addresses, one by one."""
+        """Return the addresses, one by one."""
         return [one.strip() for one in (self.namesrv_addr or "").split(";") if one.strip()]

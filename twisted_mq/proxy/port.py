@@ -65,13 +65,13 @@ class GrpcPort:
         self.log.info("gRPC clients are served: port={port}", port=self.port)
 
     def stop_listening(self) -> defer.Deferred[None]:
-        """Take no more connections."""
+        """Accept no further connections."""
         listening, self._listening = self._listening, None
         stopped = None if listening is None else listening.stopListening()
         return stopped if isinstance(stopped, defer.Deferred) else defer.succeed(None)
 
     def stop(self) -> defer.Deferred[None]:
-        """End calls and connections; what clients were consuming comes back."""
+        """End calls and connections; messages that clients were consuming become visible again."""
         look, self._look = self._look, None
         if look is not None:
             look.stop()

@@ -19,7 +19,7 @@ from twisted_mq.proxy.parts import Parts
 AWAY_SECONDS = 5.0
 """The time a client may be without a Telemetry stream after the old one broke."""
 SCAN_SECONDS = 10.0
-"""The time between looks for clients whose heartbeats stopped (Apache: 10 s)."""
+"""The interval of the search for clients whose heartbeats stopped (Apache: 10 s)."""
 
 
 class Presence:
@@ -61,7 +61,7 @@ class Presence:
             before.finish()
 
     def forget(self, client: GrpcClient) -> None:
-        """Wait no more for a client's new stream."""
+        """Stop waiting for a client's new stream."""
         timer = self._away.pop(client, None)
         if timer is not None:
             timer.cancel()

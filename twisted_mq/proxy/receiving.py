@@ -60,7 +60,7 @@ from twisted_mq.proxy.times import milliseconds, timestamp
 MOST_MESSAGES = 32
 ANY_QUEUE = -1
 FROM_THE_END = 1
-"""The initMode of a pop: a new group begins behind the last message (Apache: ConsumeInitMode.MAX)."""
+"""The initMode of a pop: a new group begins after the last message (Apache: ConsumeInitMode.MAX)."""
 RESERVE_MS = 100
 """The time in ms between the end of a poll and the call's deadline (Apache: longPollingReserveTimeInMillis)."""
 DEFAULT_REQUEST_MS = 3000

@@ -59,7 +59,7 @@ SERVER_CHECK = TransactionSource.Value("SOURCE_SERVER_CHECK")
 DEFAULT_QUEUES = 4
 MOST_TRANSACTIONS = 100_000
 MOST_ROUTES = 10_000
-"""The limit of topics whose queues are kept, beside their routes."""
+"""The limit of topics whose queues are kept, in addition to their routes."""
 
 
 @attrs.frozen
@@ -104,7 +104,7 @@ class Transactions:
             del self._places[oldest]
 
     def forget(self, client_id: str, topic: str, transaction_id: str) -> None:
-        """The transaction is ended."""
+        """Forget a transaction that has ended."""
         self._places.pop((client_id, topic, transaction_id), None)
 
     def find(self, client_id: str, topic: str, transaction_id: str) -> TransactionPlace:

@@ -178,7 +178,7 @@ class MessagingService:
         return NotifyClientTerminationResponse(status=ok())
 
     def _lost(self, client: GrpcClient) -> None:
-        """Release what is kept for a client that has disconnected, or whose heartbeats stopped."""
+        """Release the resources of a client that has disconnected, or whose heartbeats stopped."""
         self.presence.forget(client)
         self.receiving.renewal.forget(client)
         self._parts.brokers.unregister(client)

@@ -1,4 +1,4 @@
-"""Settings of clients: what they may be, and what the server lays over them (Apache: GrpcClientSettingsManager)."""
+"""Checks settings of clients, and overrides them with the server's (Apache: GrpcClientSettingsManager)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted_mq.proxy.times import duration
 def answered_settings(
     settings: Any, options: ProxyOptions, max_body_bytes: int, group: SubscriptionGroupConfig | None
 ) -> Any:
-    """A client's settings with the server's laid over them."""
+    """Return a client's settings, overridden by the server's."""
     answer = Settings()
     answer.CopyFrom(settings)
     answer.metric.Clear()

@@ -1,4 +1,4 @@
-"""RocketMQ's status of an answer, and what errors become (apache.rocketmq.v2.Code)."""
+"""Makes RocketMQ's status of an answer or an error (apache.rocketmq.v2.Code)."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ProxyError(Exception):
 
 
 def status(code: str, message: str = "") -> Any:
-    """A Status; without a message it carries the code's name."""
+    """Return a Status; without a message it carries the code's name."""
     return Status(code=Code.Value(code), message=message or code)
 
 
 def ok() -> Any:
-    """The Status of success."""
+    """Return the Status of success."""
     return status("OK")
 
 
@@ -62,6 +62,6 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
 
 
 def common_status(statuses: Iterable[Any]) -> Any:
-    """The status of an answer with entries: theirs where they agree, else MULTIPLE_RESULTS."""
+    """Return the status of an answer with entries: theirs if they agree, otherwise MULTIPLE_RESULTS."""
     found = list(statuses)
     return found[0] if len({one.code for one in found}) == 1 else status("MULTIPLE_RESULTS")

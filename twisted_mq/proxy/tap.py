@@ -44,7 +44,7 @@ class Options(DaemonOptions[ProxyServiceOptions]):
 
 
 def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon:
-    """The services of one proxy process."""
+    """Return the services of one proxy process."""
     from twisted_mq.proxy.cluster_service import ProxyService
 
     if reactor is None:

@@ -110,7 +110,7 @@ class Telemetry:
         else:
             call.finish(GrpcStatus.INVALID_ARGUMENT, error.message)
 
-    # what brokers ask
+    # requests of brokers
 
     def command(self, client: GrpcClient, command: RemotingCommand) -> None:
         """Handle a broker's one-way command to a client. Only transaction checks are for gRPC clients."""

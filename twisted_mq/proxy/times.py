@@ -13,12 +13,12 @@ Timestamp: type[Any] = GetMessageClass(POOL.FindMessageTypeByName("google.protob
 
 
 def duration(ms: int) -> Any:
-    """Return a Duration of so many milliseconds."""
+    """Return a Duration of that many milliseconds."""
     return Duration(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
 
 
 def timestamp(ms: int) -> Any:
-    """Return a Timestamp of so many milliseconds since 1970."""
+    """Return a Timestamp of that many milliseconds since 1970."""
     return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
 
 

@@ -121,7 +121,7 @@ class AcceptSocketService(protocol.ServerFactory):
 
         A master that lost the end of its log and then wrote more has other bytes at the offsets where its slave's log ends.
         Then the logs share only what the master had after its recovery, or has since sent to slaves of that host that are not
-        known strangers. What it sent to another slave says nothing of this one's log.
+        known strangers. Bytes that were sent to another slave say nothing about this one's log.
         """
         if self._recovered_end is None or self.options.is_slave:
             return self.store.max_physical_offset()

@@ -90,8 +90,8 @@ class HandedOut:
         return self._held_by_both(topic, queue_id, offset, _first(found, count, later))
 
     def _back(self, found: GetResult, topic: str, queue_id: int, consumer_group: str, begin: int) -> GetResult:
-        """Send the consumer back, because the log lost its end. Apache's client forgets what it pulled, and goes on at
-        the new offset.
+        """Send the consumer back, because the log lost its end. Apache's client drops what it pulled, and goes on at the
+        new offset.
         """
         committed = self._offsets.query(consumer_group, topic, queue_id) or 0
         return attrs.evolve(found, next_begin_offset=max(begin, min(committed, found.max_offset)))
@@ -106,9 +106,10 @@ class HandedOut:
         return 0 if term is None else self._begin(unit, queue_id, term)
 
     def committed(self, config: TopicConfig, queue_id: int, consumer_group: str, offset: int, epoch: int | None) -> int:
-        """See ordered_topics.OrderedReads: a member may commit an offset although others of its group consumed further elsewhere.
+        """See ordered_topics.OrderedReads. A member's offset may be out of date.
 
-        Or it consumed messages that this group's log lost, and whose queue offsets a later term used again.
+        Other members of its group may have consumed further elsewhere. Or it consumed messages that this group's log
+        lost, and whose queue offsets a later term used again.
         """
         for unit in self._units:
             if unit.topic == config.topic_name and consumer_group not in unit.consumer_groups:
@@ -130,7 +131,7 @@ class HandedOut:
         return self._terms.begin(unit.topic, queue_id, term.epoch)
 
     def _counts(self, unit: BrokerUnit, consumer_group: str) -> bool:
-        """Return True if the group may get messages: it has its node, or its offsets keep nothing as backlog."""
+        """Return True if the group may get messages: it is counted, or does not share the topic. Otherwise have it counted."""
         if consumer_group in unit.consumer_groups:
             return True
         info = self._consumers.groups.get(consumer_group)

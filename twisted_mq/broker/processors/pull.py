@@ -198,7 +198,7 @@ class PullMessageProcessor:
     def _code(self, offset: int, result: GetResult, topic: TopicConfig) -> int:
         """Return the answer's code. `offset` is the offset that was read.
 
-        On ordered topics, only clients that know that they have to pull from a slave do so.
+        On an ordered topic, clients pull from a slave only if they have to, so they are not sent to the master.
         """
         is_left_to_master = self._has_master and topic.order_mode is None and self._sends_to_master(result)
         if is_left_to_master and result.status is not GetStatus.FOUND:

@@ -21,7 +21,7 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
-"""Field beside the header of QUERY_MESSAGE that asks for a unique key (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
+"""Field outside of the header of QUERY_MESSAGE that asks for a unique key (Apache: MixAll.UNIQUE_MSG_QUERY_FLAG)."""
 NOT_FOUND = "can not find message, maybe time range not correct"
 MOST_ENTRIES = 10_000
 """Entries in one answer; Apache's broker has no limit."""

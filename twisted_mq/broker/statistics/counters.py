@@ -1,7 +1,7 @@
 """Counts messages by topic, by topic and group, and of the whole broker, over the last minute, hour and day.
 
-Apache: StatsItem, StatsItemSet. A counter only counts up; the windows compare samples of it: one each 10 s, 10 min and 1
-h. All counters of a broker are sampled at the same moments, so a window stores the moments once, and a counter stores
+Apache: StatsItem, StatsItemSet. A counter only counts up; the windows compare samples of it: one each 10 s, 10 min and
+1 h. All counters of a broker are sampled at the same moments, so a window stores the moments once, and a counter stores
 only its counts. A counter that does not change keeps pointing at the same sample.
 
 Messages are counted only by queue: a topic, or what a group reads of it, is the sum of its queues, and is computed when

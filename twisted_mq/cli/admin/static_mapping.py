@@ -1,7 +1,7 @@
 """Plans which broker gets which logical queue of a static topic: plans to create queues and to move them
 (TopicQueueMappingUtils).
 
-A plan has what each broker is to be told, by its name. Nothing here asks or changes a broker.
+A plan has each broker's part of the mapping, by its name. Nothing here asks or changes a broker.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Repair:
     after: Lists
 
     def row(self) -> tuple[object, ...]:
-        """The repair as a row under COLUMNS."""
+        """Return the repair as a row under COLUMNS."""
         stores = " ".join(f"{mark.group}:{mark.epoch}" for mark in self.before.stores)
         return self.unit, self.before.epoch, _terms(self.before), stores, self.after.epoch, _terms(self.after)
 
@@ -51,7 +51,7 @@ class Repair:
 
 
 async def find_repairs(session: OrderSession, topic: str, without: Collection[str]) -> list[Repair]:
-    """The repairs of all units whose lists are older than a store.
+    """Return the repairs of all units whose lists are older than a store.
 
     Raises CliError if a group did not report what its store holds, unless it is one of `without`.
     """
@@ -83,7 +83,7 @@ async def _find(coordinator: ICoordinator, topic: str, unit: str) -> Repair | No
 
 
 async def write_repairs(session: OrderSession, topic: str, repairs: Collection[Repair]) -> None:
-    """Write the lists that were found; what else the coordinator forgot comes before them. Raises CliError."""
+    """Write the lists of the repairs, after everything else that the coordinator forgot. Raises CliError."""
     coordinator = session.coordinator
     groups = sorted({mark.group for repair in repairs for mark in repair.before.stores})
     consumers = await _consumer_groups(session, topic, (await read_groups(coordinator, groups)).values())
@@ -99,7 +99,7 @@ async def write_repairs(session: OrderSession, topic: str, repairs: Collection[R
 
 
 async def _consumer_groups(session: OrderSession, topic: str, states: Collection[GroupState]) -> list[str]:
-    """The consumer groups that have committed offsets at a broker: what they have not consumed counts."""
+    """Return the consumer groups that have committed offsets at a broker: what they have not consumed counts."""
     found: set[str] = set()
     for state in states:
         for member in state.members.values():

@@ -118,7 +118,7 @@ class GrpcConnection(protocol.Protocol):
             H2Configuration(
                 client_side=False,
                 header_encoding=False,
-                validate_inbound_headers=False,  # read_head looks at those that count
+                validate_inbound_headers=False,  # read_head checks those that count
                 normalize_inbound_headers=False,
                 validate_outbound_headers=False,
                 normalize_outbound_headers=False,
@@ -208,14 +208,14 @@ class GrpcConnection(protocol.Protocol):
             return
         self._last_active = self._seconds()
         self._pinged_at = None
-        if self._unread or self._events:  # a TLS transport hands on what it has decrypted, paused or not
+        if self._unread or self._events:  # a TLS transport passes on what it has decrypted, paused or not
             self._unread += data
         else:
             self._unread = data
             self._read()
 
     def _read(self) -> None:
-        """Handle what has come, event by event: others have their turn after SLICE_SECONDS."""
+        """Handle events one by one; other connections have their turn after SLICE_SECONDS."""
         end = self._seconds() + SLICE_SECONDS
         self._reading = True
         try:
@@ -236,7 +236,7 @@ class GrpcConnection(protocol.Protocol):
                 self.transport.resumeProducing()
 
     def _parsed(self) -> bool:
-        """Parse the next bytes where no event waits. Return False if there are none, or they end the connection."""
+        """Parse the next bytes if no event waits. Return False if there are none, or they end the connection."""
         while not self._events and self._unread and not self._closing:
             piece, self._unread = self._unread[:PIECE_BYTES], self._unread[PIECE_BYTES:]
             try:
@@ -275,7 +275,7 @@ class GrpcConnection(protocol.Protocol):
             self.transport.resumeProducing()
 
     def stopProducing(self) -> None:
-        """The transport is gone; connectionLost follows."""
+        """Do nothing: the transport is gone."""
 
     # frames of the client
 
@@ -457,7 +457,7 @@ class GrpcConnection(protocol.Protocol):
             self.log.failure("call failed: path={p} peer={peer}", reason, p=stream.call.head.path, peer=self.address)
             self.end(stream.call, GrpcStatus.INTERNAL, f"{type(error).__name__}: {error}")
 
-    # Wire: what calls ask of their connection
+    # Wire: the interface for calls
 
     def write(self, call: Call, data: bytes) -> defer.Deferred[None]:
         """Queue one message; fires when at most `unsent_bytes` wait in the stream."""
@@ -544,7 +544,7 @@ class GrpcConnection(protocol.Protocol):
         self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
-        """Release what a closed stream holds."""
+        """Release the bytes of a closed stream."""
         if self._streams.pop(stream.call.stream_id, None) is None:
             return
         self._shared.calls -= 1
@@ -572,7 +572,7 @@ class GrpcConnection(protocol.Protocol):
     # life
 
     def look(self, now: float) -> None:
-        """End what takes too long: requests that do not come, answers that are not taken, unused connections."""
+        """End slow transfers: requests that do not arrive, answers that are not taken, unused connections."""
         limits = self._limits
         if not self._streams:
             if now - self._idle_since >= limits.idle_seconds:
@@ -595,7 +595,7 @@ class GrpcConnection(protocol.Protocol):
         self._flush()
 
     def stop(self) -> None:
-        """Take no more calls, and close when the present ones have ended. The caller has set `Shared.stopping`."""
+        """Accept no further calls, and close when the present ones have ended. The caller has set `Shared.stopping`."""
         self._go_away(ErrorCodes.NO_ERROR)
         if not self._streams:
             self._lose()

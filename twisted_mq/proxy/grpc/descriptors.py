@@ -144,7 +144,7 @@ class _Messages:
                 field.oneof_index = _oneof(made, oneof)
             elif label == "optional":
                 optional.append(field)
-        for field in optional:  # their oneofs come behind the others
+        for field in optional:  # their oneofs come after the others
             field.proto3_optional = True
             field.oneof_index = _oneof(made, f"_{field.name}")
         return made

@@ -41,7 +41,7 @@ class MessageDecoder:
         return len(self._buffer)
 
     def receive_data(self, data: bytes) -> Iterator[bytes]:
-        """The messages that are complete now. Raises GrpcError; a length is checked before its bytes are kept."""
+        """Yield the messages that are complete now. Raises GrpcError; a length is checked before its bytes are kept."""
         buffer = self._buffer
         buffer += data
         while len(buffer) >= GRPC_HEAD.size:

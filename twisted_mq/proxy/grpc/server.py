@@ -1,4 +1,4 @@
-"""The listening side of gRPC: makes connections, looks at them from time to time, stops them."""
+"""Listens for gRPC: makes connections, checks them at intervals, stops them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GrpcServerFactory(protocol.ServerFactory):
             self._scan = None
 
     def look(self) -> None:
-        """End what takes too long on each connection."""
+        """End slow transfers on each connection."""
         now = self.shared.clock.seconds()
         for connection in self.connections:
             connection.look(now)

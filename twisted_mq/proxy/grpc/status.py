@@ -37,7 +37,7 @@ class GrpcError(Exception):
 
 
 def status_headers(status: GrpcStatus, message: str = "") -> Headers:
-    """The trailers that end a call; the message is percent-encoded UTF-8."""
+    """Return the trailers that end a call; the message is percent-encoded UTF-8."""
     headers = [("grpc-status", str(int(status)))]
     if message:
         headers.append(("grpc-message", quote(message[:MOST_CHARACTERS], safe=PRINTABLE)))
