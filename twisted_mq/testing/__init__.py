@@ -1,4 +1,4 @@
-"""A broker for tests: in the test's process, in memory, or in virtual time. Nothing is loaded before it is used.
+"""Provides a broker for tests: in the test's process, in memory, or in virtual time. Nothing is loaded before it is used.
 
 from twisted_mq.testing import EmbeddedServer
 """
@@ -27,7 +27,9 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """pytest imports this package with the fixtures, in runs that use none of them too. Raises MissingExtra."""
+    """Load a name at its first use: pytest imports this package with the fixtures, even if no test uses them. Raises
+    MissingExtra.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     require("twisted_mq.testing", "broker")

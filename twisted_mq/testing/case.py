@@ -1,4 +1,4 @@
-"""The embedded server for TestCases, unittest's and trial's."""
+"""Provides the embedded server for TestCases of unittest and trial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ else:
 
 
 class BrokerMixin(Case):
-    """Each test has an EmbeddedServer, `mq_server`, and a topic, `mq_topic`. To be named before the TestCase."""
+    """Gives each test an EmbeddedServer, `mq_server`, and a topic, `mq_topic`. Name it before the TestCase."""
 
     mq_settings: ClassVar[Mapping[str, Any]] = {}
     """Arguments of EmbeddedServer."""

@@ -1,4 +1,4 @@
-"""A name server and a broker on one reactor, for tests, `mq up` and the demo.
+"""Runs a name server and a broker on one reactor, for tests, `mq up` and the demo.
 
 cluster = EmbeddedCluster(reactor)
 await cluster.start()
@@ -28,11 +28,11 @@ from twisted_mq.testing.temporary_folder import TemporaryFolder
 LOOPBACK = "127.0.0.1"
 
 SMALL_LOG_FILE_BYTES = 16 * 1024 * 1024
-"""Size of a log file of a temporary store; Apache's 1 GiB would be mapped for a handful of messages."""
+"""The size of a log file of a temporary store; Apache's 1 GiB would be mapped for a few messages."""
 
 
 Settings: TypeAlias = Mapping[str, Any]
-"""Attribute of an options class -> its value; Any, for each attribute has a type of its own."""
+"""Attribute of an options class -> its value; Any, because each attribute has a type of its own."""
 
 Server = TypeVar("Server", NamesrvService, BrokerService)
 
@@ -40,9 +40,9 @@ Server = TypeVar("Server", NamesrvService, BrokerService)
 class EmbeddedCluster:
     """A name server and a broker; port 0 takes a free port, which is known after `start`.
 
-    Without `store_path` the store lies in a temporary folder, which `stop` removes, or the process as it ends; with
-    `in_memory` that folder holds topics, groups and offsets alone, and messages go with this object. `machine` is what
-    the servers run on. The options are attributes of BrokerOptions and NamesrvOptions and win over what is set here.
+    Without `store_path` the store is in a temporary folder, which `stop` or the end of the process removes. With
+    `in_memory` that folder holds only topics, groups and offsets, and messages are lost with this object. The servers run
+    on `machine`. The options are attributes of BrokerOptions and NamesrvOptions and override the settings made here.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class EmbeddedCluster:
 
     @property
     def store_path(self) -> str:
-        """The store's directory; a temporary one is made at the first look."""
+        """Return the store's directory; a temporary one is created at the first call."""
         return self._temporary.path if self._path is None else self._path
 
     @property
@@ -93,7 +93,9 @@ class EmbeddedCluster:
         return f"{self._reachable}:{port}" if port else ""
 
     def serve_grpc(self) -> str:
-        """Serve gRPC clients from now on, on a free port unless they are served already; returns where. Raises MissingExtra."""
+        """Serve gRPC clients from now on, on a free port unless they are served already. Returns the address. Raises
+        MissingExtra.
+        """
         if not self.broker.grpc_port:
             self.broker.serve_grpc(0)
         return self.grpc_address
@@ -103,7 +105,7 @@ class EmbeddedCluster:
         return LOOPBACK if self._address in ("0.0.0.0", "::") else self._address
 
     async def start(self) -> EmbeddedCluster:
-        """Both servers up and the broker registered. What failed is raised after everything else was taken down."""
+        """Start both servers; the broker is registered when this returns. A failure is raised after everything was stopped."""
         try:
             self.namesrv = self._started(self._make_namesrv())
             self.broker = self._started(self._make_broker())
@@ -114,9 +116,9 @@ class EmbeddedCluster:
         return self
 
     async def stop(self) -> None:
-        """Both servers down, the store closed, a temporary one removed. A second call does nothing.
+        """Stop both servers, close the store and remove a temporary one. A second call does nothing.
 
-        Where a server's stop fails, the rest is taken down all the same before that is raised.
+        If a server's stop fails, the rest is stopped all the same before the failure is raised.
         """
         try:
             while self._running:

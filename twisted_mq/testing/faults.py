@@ -1,4 +1,4 @@
-"""Faults of a broker under test: each fault begins with one call and ends with its `with` block."""
+"""Injects faults into a broker under test: each fault begins with one call and ends with its `with` block."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SENDS = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND
 
 @attrs.define(eq=False)
 class Fault:
-    """A fault that lasts. It strikes `times` sends, or all where that is None; `count` is how many it struck."""
+    """A fault that lasts. It affects `times` sends, or all if that is None; `count` is how many it affected."""
 
     times: int | None = None
     count: int = 0
@@ -38,7 +38,7 @@ class Fault:
 
 
 Struck = Callable[[Processor, Channel, RemotingCommand], Answer]
-"""The effect on a request, in place of its processor's answer."""
+"""The effect on a request, instead of its processor's answer."""
 
 
 class Faults:
@@ -55,11 +55,11 @@ class Faults:
         self._call = call
 
     def busy(self, times: int | None = None) -> contextlib.AbstractContextManager[Fault]:
-        """Sends are answered with SYSTEM_BUSY, and not stored."""
+        """Answer sends with SYSTEM_BUSY, without storing them."""
         return self._on_sends(Fault(times), _refuse)
 
     def slow(self, seconds: float, times: int | None = None) -> contextlib.AbstractContextManager[Fault]:
-        """Sends are stored at once, and answered so much later."""
+        """Store sends at once, and answer them after this many seconds."""
 
         def late(processor: Processor, channel: Channel, request: RemotingCommand) -> Answer:
             return _later(processor(channel, request), lambda: task.deferLater(self._clock, seconds))
@@ -67,12 +67,12 @@ class Faults:
         return self._on_sends(Fault(times), late)
 
     def losing_connections(self, times: int | None = None) -> contextlib.AbstractContextManager[Fault]:
-        """Sends are stored, but their connection is cut in place of the answer: the producer cannot know."""
+        """Store sends, but cut their connection instead of answering: the producer cannot know that they were stored."""
         return self._on_sends(Fault(times), _cut)
 
     @contextlib.contextmanager
     def full_disk(self) -> Iterator[None]:
-        """Nothing is stored: sends are answered with SERVICE_NOT_AVAILABLE. What is stored can be consumed."""
+        """Store nothing: answer sends with SERVICE_NOT_AVAILABLE. Stored messages can still be consumed."""
         self._call(lambda: self._store.gate.shut(Shut.DISK_FULL))
         try:
             yield
@@ -113,7 +113,7 @@ def _refuse(processor: Processor, channel: Channel, request: RemotingCommand) ->
 def _cut(processor: Processor, channel: Channel, request: RemotingCommand) -> Answer:
     answer = processor(channel, request)
     if isinstance(answer, defer.Deferred):
-        answer.addErrback(lambda _: None)  # nobody is there to be told
+        answer.addErrback(lambda _: None)  # no waiting caller is left
     channel.abort()
     return None
 

@@ -1,12 +1,13 @@
-"""pytest's plugin: fixtures for tests against a broker of their own. Installed with the package, it loads nothing else
-before the first test that uses one of them.
+"""Provides pytest fixtures for tests against a broker of their own.
+
+The plugin is installed with the package, and loads nothing else before the first test that uses one of the fixtures.
 
 mq_server     an EmbeddedServer: `.namesrv`, `.broker`, `.grpc`, `.store_path`, and its calls
 mq_topic      the name of a new topic, with four queues
 mq_producer   a started twisted_mq.blocking.Producer
 mq_consumer   a started twisted_mq.blocking.PushConsumer of `mq_topic`, from its first message on
 
-`mq_server` and `mq_producer` live as long as `--mq-scope` says (ini: mq_scope; session), the others for one test. Under
+`mq_server` and `mq_producer` have the scope of `--mq-scope` (ini: mq_scope; session), the others for one test. Under
 pytest-xdist each worker has its own.
 """
 
@@ -50,7 +51,7 @@ def chosen_scope(fixture_name: str, config: pytest.Config) -> Any:
 
 @pytest.fixture(scope=chosen_scope)
 def mq_server(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
-    """A name server and a broker in this process."""
+    """Return a name server and a broker in this process."""
     from twisted_mq.testing import EmbeddedServer
 
     with EmbeddedServer(store=setting(pytestconfig, "store", STORES)) as server:
@@ -59,13 +60,13 @@ def mq_server(pytestconfig: pytest.Config) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def mq_topic(mq_server: EmbeddedServer, request: pytest.FixtureRequest) -> str:
-    """A topic of this test alone."""
+    """Return a topic for this test alone."""
     return mq_server.new_topic(request.node.name)
 
 
 @pytest.fixture(scope=chosen_scope)
 def mq_producer(mq_server: EmbeddedServer) -> Iterator[Producer]:
-    """A producer for blocking tests."""
+    """Return a producer for blocking tests."""
     from twisted_mq.blocking import Producer
 
     with Producer(mq_server.namesrv, group="mq_producer") as producer:
@@ -74,7 +75,7 @@ def mq_producer(mq_server: EmbeddedServer) -> Iterator[Producer]:
 
 @pytest.fixture
 def mq_consumer(mq_server: EmbeddedServer, mq_topic: str) -> Iterator[PushConsumer]:
-    """A consumer for blocking tests, in a group of its own."""
+    """Return a consumer for blocking tests, in a group of its own."""
     from twisted_mq.blocking import ConsumeFromWhere, ConsumerOptions, PushConsumer
 
     options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)

@@ -1,4 +1,4 @@
-"""The store of a test's broker without files."""
+"""Keeps the store of a test's broker in memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 
 class KeptInMemory:
-    """Opens the store for each start of a broker: the same one, so that messages outlive a restart."""
+    """Opens the store for each start of a broker: always the same one, so that messages survive a restart."""
 
     def __init__(self) -> None:
         self._store: MemoryMessageStore | None = None

@@ -1,11 +1,11 @@
-"""A name server and broker groups of a master and its slave each, on one reactor: strictly ordered topics without ZooKeeper.
+"""Runs a name server and broker groups of a master and a slave on one reactor: strictly ordered topics without ZooKeeper.
 
 cluster = OrderedCluster(reactor)
 await cluster.start()
 ... clients connect to cluster.name_server, and learn from the brokers where the coordinator is ...
 await cluster.stop()
 
-What ZooKeeper would keep is in this process's memory and goes with it; so do the stores, in a temporary folder.
+ZooKeeper's data is in this process's memory and is lost with it; so are the stores, in a temporary folder.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ ROLES = {MASTER: BrokerRole.SYNC_MASTER, SLAVE: BrokerRole.SLAVE}
 
 
 class OrderedCluster:
-    """All listen on free ports of 127.0.0.1, except the name server if `namesrv_port` is given.
+    """The cluster. All listen on free ports of 127.0.0.1, except the name server if `namesrv_port` is given.
 
-    `broker_options` are attributes of BrokerOptions, for all brokers. `brokers` are those that run, by group and broker id.
+    `broker_options` are attributes of BrokerOptions, for all brokers. `brokers` are the running ones, by group and broker id.
     """
 
     def __init__(
@@ -81,7 +81,9 @@ class OrderedCluster:
 
     @property
     def store_path(self) -> str:
-        """The folder with a store for each broker, made at the first look and removed by `stop`, or as the process ends."""
+        """Return the folder with a store for each broker, created at the first call; `stop` or the end of the process
+        removes it.
+        """
         return self._temporary.path
 
     @property
@@ -95,11 +97,11 @@ class OrderedCluster:
         return f"{LOOPBACK}:{self._served.port}"
 
     def coordinator(self) -> ICoordinator:
-        """A session with the lists for a client in this process, which needs no kazoo; not started."""
+        """Return a session with the lists for a client in this process, not started; it needs no kazoo."""
         return self.ensemble.coordinator(session_seconds=self._session_seconds)
 
     async def start(self) -> OrderedCluster:
-        """All up and registered. What failed is raised after everything else was taken down."""
+        """Start all servers; all are registered when this returns. A failure is raised after everything was stopped."""
         try:
             self.namesrv = make_namesrv(self._options_of_namesrv(), self._reactor)
             for server in (self._served, self.namesrv):
@@ -113,7 +115,7 @@ class OrderedCluster:
         return self
 
     async def declare(self, topic: str, queues: int = 1, *, together: bool = False) -> None:
-        """Make an ordered topic; returns when all groups are in its send lists. Whichever was first is the head."""
+        """Create an ordered topic. Returns when all groups are in its send lists; the first one is the head."""
         declared = OrderedTopic(topic, queues, self.groups, together)
         client, coordinator = RemotingClient(self._reactor), self.coordinator()
         await coordinator.start()
@@ -135,7 +137,7 @@ class OrderedCluster:
         )
 
     async def stop(self) -> None:
-        """All down, the stores closed, temporary ones removed. A second call does nothing."""
+        """Stop all servers, close the stores and remove temporary ones. A second call does nothing."""
         for broker_id in (SLAVE, MASTER):
             stopping = [key for key in self.brokers if key[1] == broker_id]
             await _all([maybeDeferred(self.brokers.pop(key).stopService) for key in stopping])
@@ -149,7 +151,7 @@ class OrderedCluster:
         await self.brokers.pop((group, broker_id)).stopService()
 
     async def start_broker(self, group: str, broker_id: int) -> None:
-        """The same one up again, on its store; it has another port."""
+        """Start a stopped broker again, on its store; it gets another port."""
         await self._begin(group, broker_id)
 
     def _begin(self, group: str, broker_id: int) -> Deferred[BrokerService]:

@@ -1,7 +1,7 @@
-"""A reactor in its own thread, for servers in processes whose own code does not run on Twisted, or on another loop.
+"""Runs a reactor in its own thread, for servers in processes whose own code does not run on Twisted, or on another loop.
 
-It is not the reactor that `twisted.internet.reactor` names: that one stays the program's to choose and to run. Nor is it the
-loop of twisted_mq.blocking, which has clients alone, no listening sockets, and ends with the last of them.
+It is not the reactor of `twisted.internet.reactor`, which the program can still choose and run. Nor is it the loop of
+twisted_mq.blocking, which serves only clients, has no listening sockets, and ends with the last client.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 
 
 def make_reactor() -> ReactorBase:
-    """The best reactor of this platform; it is installed nowhere."""
+    """Return the best reactor of this platform, without installing it."""
     try:
         from twisted.internet.epollreactor import EPollReactor as Reactor
-    except ImportError:  # Linux alone has epoll
+    except ImportError:  # only Linux has epoll
         from twisted.internet.selectreactor import SelectReactor as Reactor
     reactor: ReactorBase = Reactor()
     reactor._registerAsIOThread = False
@@ -32,7 +32,7 @@ def make_reactor() -> ReactorBase:
 
 
 class ReactorThread:
-    """Runs until the process ends, which it does not keep from ending."""
+    """A reactor that runs until the process ends; it does not keep the process from ending."""
 
     def __init__(self) -> None:
         self._base = make_reactor()
@@ -44,12 +44,12 @@ class ReactorThread:
         threading.Thread(target=self._base.run, args=(False,), name="mq reactor", daemon=True).start()
 
     def call(self, work: Callable[[], Result]) -> Result:
-        """Run `work` in the reactor's thread; return or raise what it ends with."""
+        """Run `work` in the reactor's thread; return its result or raise its error."""
         result: Result = threads.blockingCallFromThread(self._base, work)
         return result
 
     def wait_for(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """As `call`, for what answers later."""
+        """Like `call`, for work that ends later."""
         waited: Any = threads.blockingCallFromThread(self._base, work)
         result: Result = waited
         return result
@@ -60,7 +60,7 @@ _making = threading.Lock()
 
 
 def shared_thread() -> ReactorThread:
-    """The thread of this process, begun at the first call; in a child that was forked it is another one."""
+    """Return the thread of this process, started at the first call; a forked child gets another one."""
     global _made
     with _making:
         if _made is None or _made.process_id != os.getpid():

@@ -1,9 +1,9 @@
-"""A name server and a broker in the test's process, in a thread of their own: for tests of any kind and any runner.
+"""Runs a name server and a broker in the test's process, in a thread of their own: for tests of any kind and any runner.
 
 with EmbeddedServer() as mq_server:
     ... clients connect to mq_server.namesrv ...
 
-All calls block until they are done. Code that runs on an event loop which its clients need meanwhile makes those that wait
+All calls block until they are done. If the test's clients need the event loop that the test runs on, make the calls that wait
 for clients (`wait_until_consumed`, `send_and_wait`) in another thread.
 """
 
@@ -32,22 +32,23 @@ StoreKind: TypeAlias = Literal["file", "memory"]
 Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.01
-"""Between looks whether a group has consumed."""
+"""The interval of checks whether a group has consumed."""
 NEVER_MS = 86_400_000
-"""No test takes a day: the disk is not measured, nor does anything expire."""
+"""No test takes a day: until then the disk is not measured, and nothing expires."""
 STOOD_STILL = "; the event loop of this thread stood still meanwhile: await asyncio.to_thread(...) waits beside it"
 LONGEST_NAME = 60
 QUEUES = 4
 
 
 class NotConsumed(AssertionError):
-    """A group did not take all messages of a topic in time; the text says where it stands."""
+    """Raised when a group did not consume all messages of a topic in time; the text says how far it came."""
 
 
 class EmbeddedServer:
-    """Up between `start` and `stop`, or inside a `with` block; on free ports of 127.0.0.1, the store in a temporary folder.
+    """A server that runs between `start` and `stop`, or inside a `with` block; on free ports of 127.0.0.1, the store in a
+    temporary folder.
 
-    `store` is "file" or "memory". The options are as EmbeddedCluster's. `busy`, `slow`, `losing_connections` and
+    `store` is "file" or "memory". The options are those of EmbeddedCluster. `busy`, `slow`, `losing_connections` and
     `full_disk` are its faults, see Faults.
     """
 
@@ -75,33 +76,33 @@ class EmbeddedServer:
 
     @property
     def namesrv(self) -> str:
-        """The name server's address."""
+        """Return the name server's address."""
         return self._cluster.name_server
 
     @property
     def broker(self) -> str:
-        """The broker's address."""
+        """Return the broker's address."""
         return self._cluster.broker_address
 
     @property
     def grpc(self) -> str:
-        """The address for clients of 5.x, as their endpoints take it; they are served from the first look on."""
+        """Return the address for clients of 5.x, as their endpoints take it; they are served from the first call on."""
         return self._thread.call(self._cluster.serve_grpc)
 
     @property
     def store_path(self) -> str:
-        """The store's directory."""
+        """Return the store's directory."""
         return self._cluster.store_path
 
     # life
 
     def start(self) -> Self:
-        """Up when this returns."""
+        """Start the servers; they run when this returns."""
         self._thread.wait_for(self._cluster.start)
         return self
 
     def stop(self) -> None:
-        """Down when this returns, the folder gone. A second call does nothing."""
+        """Stop the servers and remove the folder. A second call does nothing."""
         self._thread.wait_for(self._stop)
 
     async def _stop(self) -> None:
@@ -111,7 +112,7 @@ class EmbeddedServer:
         await self._cluster.stop()
 
     def restart_broker(self) -> None:
-        """Another broker on the same messages and ports: clients lose their connections, and find it again."""
+        """Restart the broker on the same messages and ports: clients lose their connections, and find it again."""
         self._thread.wait_for(self._cluster.restart_broker)
 
     def __enter__(self) -> Self:
@@ -123,14 +124,14 @@ class EmbeddedServer:
     # topics and messages
 
     def new_topic(self, name: str = "topic", queues: int = QUEUES) -> str:
-        """Create a new topic; its name begins with `name`, as far as topics may."""
+        """Create a new topic; its name begins with `name`, with characters that topics may have."""
         fit = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:LONGEST_NAME]
         topic = f"{fit or 'topic'}-{next(self._numbers)}"
         self._thread.wait_for(lambda: make_topic(self._controller, topic, queues))
         return topic
 
     def send(self, message: Message) -> SendResult:
-        """Send one message by a producer of the server's own. Raises what Producer.send fails with."""
+        """Send one message with the server's own producer. Raises the errors of Producer.send."""
         return self._thread.wait_for(lambda: self._send(message))
 
     async def _send(self, message: Message) -> SendResult:
@@ -146,7 +147,8 @@ class EmbeddedServer:
         return result
 
     def wait_until_consumed(self, topic: str, group: str, timeout: float = 10.0) -> None:
-        """Wait until the group has taken all messages of the topic; what it refused, to try later, counts as taken.
+        """Wait until the group has consumed all messages of the topic. Messages that it refused, to retry later, count as
+        consumed.
 
         Raises NotConsumed after `timeout` seconds.
         """
@@ -162,11 +164,11 @@ class EmbeddedServer:
             await task.deferLater(clock, LOOK_SECONDS)
 
     def messages(self, topic: str) -> Sequence[MessageExt]:
-        """All messages of a topic, in the order in which they were stored."""
+        """Return all messages of a topic, in the order in which they were stored."""
         return self._thread.call(lambda: messages_of(self._controller.store, topic))
 
     def dead_letters(self, group: str) -> Sequence[MessageExt]:
-        """The messages that a group refused for good."""
+        """Return the messages that a group refused for good."""
         return self.messages(DLQ_PREFIX + group)
 
     @property

@@ -1,4 +1,4 @@
-"""Questions of a test to a broker: the messages that it has, and how far a group has taken them."""
+"""Answers a test's questions about a broker: its messages, and how far a group has consumed them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_BYTES = 1 << 30
 
 
 def messages_of(store: IMessageStore, topic: str) -> list[MessageExt]:
-    """All messages of a topic that consumers can see, in the order in which they were stored."""
+    """Return all messages of a topic that consumers can see, in the order in which they were stored."""
     found = [message for queue_id in store.queue_ids(topic) for message in _messages_in(store, topic, queue_id)]
     return sorted(found, key=lambda message: message.physical_offset)
 
@@ -32,7 +32,7 @@ def _messages_in(store: IMessageStore, topic: str, queue_id: int) -> list[Messag
 async def left_over(broker: BrokerController, topic: str, group: str) -> dict[int, int]:
     """Return how many messages the group has yet to consume, by queue id; queues without any are left out.
 
-    Its members are asked, who tell the broker of their offsets only now and then.
+    It asks the members, because they send their offsets to the broker only at intervals.
     """
     tables = []
     if broker.consumers.groups.get(group) is not None:
@@ -46,6 +46,6 @@ async def left_over(broker: BrokerController, topic: str, group: str) -> dict[in
 
 
 async def make_topic(broker: BrokerController, topic: str, queues: int) -> None:
-    """Make a topic; the name servers know it when this returns."""
+    """Create a topic; the name servers know it when this returns."""
     broker.topics.update([TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)])
     await broker.known()

@@ -1,4 +1,4 @@
-"""The folder of a test's servers: removed as they stop, at the latest as their process ends."""
+"""Keeps the folder of a test's servers, which is removed when they stop, at the latest when their process ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import tempfile
 import attrs
 
 _left: dict[str, int] = {}
-"""Folders that are not removed yet -> the process that made them; its forked children leave them alone."""
+"""Folders that are not removed yet -> the process that created them; its forked children leave them alone."""
 
 
 @attrs.define(eq=False)
 class TemporaryFolder:
-    """A folder that is made at the first look."""
+    """A folder that is created at its first use."""
 
     prefix: str
     _path: str | None = None
@@ -34,7 +34,7 @@ class TemporaryFolder:
         return self._path is not None
 
     def remove(self) -> None:
-        """Remove it with all that it has, as far as that can be done. The next look makes another one."""
+        """Remove the folder with its content, as far as possible. The next use creates another one."""
         path, self._path = self.path, None
         shutil.rmtree(path, True)
         del _left[path]
@@ -42,6 +42,6 @@ class TemporaryFolder:
 
 @atexit.register
 def _remove_what_is_left() -> None:
-    for path, process in list(_left.items()):  # a loop's thread may still be at it
+    for path, process in list(_left.items()):  # a loop's thread may still use it
         if process == os.getpid():
             shutil.rmtree(path, True)

@@ -1,4 +1,4 @@
-"""A name server and a broker on virtual time, in memory: hours of delays and retries pass in the time that they take to run.
+"""Runs a name server and a broker on virtual time, in memory: hours of delays and retries pass in the time that they take to run.
 
 with VirtualCluster() as cluster:
     producer = Producer(cluster.reactor, "shop", cluster.name_server)
@@ -6,7 +6,7 @@ with VirtualCluster() as cluster:
     cluster.run(producer.send(message))
     cluster.advance(2 * 3600)
 
-Clients of `twisted_mq.client` run on `cluster.reactor`, in the thread of the test. Nothing happens but during `run` and
+Clients of `twisted_mq.client` run on `cluster.reactor`, in the thread of the test. Things happen only during `run` and
 `advance`, and everything happens in the same order each time.
 """
 
@@ -40,13 +40,13 @@ SELDOM = dict.fromkeys(
     ),
     MINUTE_MS,
 )
-"""Settings that make periodic writes rare: this broker need not survive the loss of its process."""
+"""Settings that make periodic writes rare, because this broker need not survive the loss of its process."""
 
 START_SECONDS = 1_795_217_217.0
 """In November 2026."""
 
 LEAP_SECONDS = 20.0
-"""In a long leap, timers are this late at the most, but not at its end: periodic work then costs little."""
+"""In a long leap, timers may be this late, except at its end, so that periodic work costs little."""
 
 
 class AtOnce:
@@ -68,9 +68,9 @@ class AtOnce:
 
 
 class VirtualCluster:
-    """Up inside a `with` block. `busy`, `slow`, `losing_connections` and `full_disk` are as Faults has them.
+    """A cluster that runs inside a `with` block. `busy`, `slow`, `losing_connections` and `full_disk` are its faults, see Faults.
 
-    `broker_options` are attributes of BrokerOptions. All chance is drawn from `seed`.
+    `broker_options` are attributes of BrokerOptions. All random choices come from `seed`.
     """
 
     def __init__(self, *, broker_options: Settings | None = None, seed: int = 0) -> None:
@@ -102,9 +102,9 @@ class VirtualCluster:
     # time
 
     def advance(self, seconds: float) -> None:
-        """Let so much time pass, with all that happens in it.
+        """Let this many seconds pass, with everything that happens in them.
 
-        Where it is long, what happens on the way may be LEAP_SECONDS late; at its end everything is as it should be.
+        In a long time, events on the way may be LEAP_SECONDS late; at its end everything is on time.
         """
         end = self.clock.now + seconds
         if seconds > 2 * LEAP_SECONDS:
@@ -116,7 +116,7 @@ class VirtualCluster:
     def run(
         self, work: defer.Deferred[Result] | Coroutine[defer.Deferred[Any], Any, Result], seconds: float = 60.0
     ) -> Result:
-        """Let time pass until the work is done; return or raise what it ends with. Raises TimeoutError after `seconds`."""
+        """Let time pass until the work is done; return its result or raise its error. Raises TimeoutError after `seconds`."""
         ended: list[Result | failure.Failure] = []
         defer.ensureDeferred(work).addBoth(ended.append)
         end, timers = self.clock.now + seconds, self.clock.timers
@@ -131,13 +131,13 @@ class VirtualCluster:
     # topics and messages
 
     def make_topic(self, topic: str, queues: int = 4) -> None:
-        """Make a topic, where the first send shall not."""
+        """Create a topic, if the first send must not do so."""
         self.run(make_topic(self._cluster.broker.controller, topic, queues))
 
     def messages(self, topic: str) -> Sequence[MessageExt]:
-        """All messages of a topic, in the order in which they were stored."""
+        """Return all messages of a topic, in the order in which they were stored."""
         return messages_of(self._cluster.broker.controller.store, topic)
 
     def dead_letters(self, group: str) -> Sequence[MessageExt]:
-        """The messages that a group refused for good."""
+        """Return the messages that a group refused for good."""
         return self.messages(DLQ_PREFIX + group)

@@ -1,12 +1,12 @@
-"""Hosts with names and stream connections between them, in memory, on one virtual clock, all chance from one seed.
+"""Simulates hosts with names and stream connections between them, in memory, on one virtual clock, with one random seed.
 
-A `VirtualHost` is a reactor for what runs on it: time, listenTCP, connectTCP. Bytes take a random delay and are cut at
+A `VirtualHost` is the reactor of its programs: time, listenTCP, connectTCP. Bytes take a random delay and are cut at
 random places; one direction of a connection keeps its order, different connections overtake each other. Links can be
 cut (bytes wait, as TCP repeats them), also in one direction, and healed; connections can be reset.
 
-A host's process can be paused, or be killed: then its system closes its connections. A host can vanish without a word,
+A host's process can be paused, or be killed: then its system closes its connections. A host can vanish without a sign,
 which leaves its peers with half-open connections, and boot again. Its clock can be wrong, drift and jump; timers follow
-it, as Twisted's do. A suspended host is a virtual machine whose clocks stand still meanwhile.
+it, as Twisted's do. A suspended host is a virtual machine whose clocks stop meanwhile.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SLACK_ABOVE = 0.02
 USUAL_DELAY = (0.0001, 0.002)
 FIRST_EPHEMERAL_PORT = 40_000
 BUFFER_BYTES = 64 * 1024
-"""Bytes on their way past which a transport pauses its producer, as Twisted's do."""
+"""The bytes on their way past which a transport pauses its producer, as Twisted's do."""
 
 
 class VirtualNetwork:
     """All hosts by name. `delay` is the range of one delivery's seconds; `split` the chance that one is cut in two.
 
-    `delivered` is called with what arrives (sender, receiver, bytes), with None for a connection's end.
+    `delivered` is called with each delivery (sender, receiver, bytes), with None for a connection's end.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class VirtualNetwork:
         self._pipes: dict[VirtualTransport, None] = {}
 
     def host(self, name: str) -> VirtualHost:
-        """The host of that name, made at its first use."""
+        """Return the host of that name, created at its first use."""
         if name not in self._hosts:
             self._hosts[name] = VirtualHost(self, name)
         return self._hosts[name]
 
     def boot(self, name: str) -> VirtualHost:
-        """The host of that name, new after a kill or a power cut; its system refuses what the old one had open."""
+        """Return the host of that name, new after a kill or a power cut; its system refuses the connections of the old one."""
         self._hosts[name] = VirtualHost(self, name)
         self.deliver_soon()
         return self._hosts[name]
@@ -71,26 +71,26 @@ class VirtualNetwork:
         return (sender, receiver) in self._cut
 
     def cut(self, one: str, other: str) -> None:
-        """Nothing gets through between the two until `heal`; connections stay open and bytes wait."""
+        """Let nothing through between the two until `heal`; connections stay open and bytes wait."""
         self.cut_one_way(one, other)
         self.cut_one_way(other, one)
 
     def cut_one_way(self, sender: str, receiver: str) -> None:
-        """Nothing gets through in this direction; the other one goes on."""
+        """Let nothing through in this direction; the other one goes on."""
         self._cut.add((sender, receiver))
 
     def heal(self, one: str, other: str) -> None:
-        """Bytes go through again, those first that waited."""
+        """Let bytes through again, the waiting ones first."""
         self._cut -= {(one, other), (other, one)}
         self.deliver_soon()
 
     def deliver_soon(self) -> None:
-        """Something may get through again."""
+        """Deliver waiting bytes, because something may get through again."""
         for transport in tuple(self._pipes):
             transport.deliver_soon()
 
     def reset(self, one: str, other: str) -> None:
-        """Break all connections between the two; what was on its way is lost."""
+        """Break all connections between the two, and lose the bytes on their way."""
         for transport in tuple(self._pipes):
             if {transport.host.name, transport.other.host.name} == {one, other}:
                 transport.connection_lost(error.ConnectionLost())
@@ -118,7 +118,7 @@ class VirtualNetwork:
 
 @implementer(interfaces.IReactorTime, interfaces.IReactorTCP, interfaces.IReactorSocket, interfaces.IReactorThreads)
 class VirtualHost:
-    """The reactor of one host, until it is killed or vanishes; `is_up` says whether its system answers for it."""
+    """The reactor of one host, until it is killed or vanishes; `is_up` is True while its system answers for it."""
 
     def __init__(self, network: VirtualNetwork, name: str) -> None:
         self.network = network
@@ -129,7 +129,7 @@ class VirtualHost:
         self.has_ended = False
         """True if its process was killed."""
         self.slack = 0.0
-        """Timers above 20 ms are this late at the least: a host that looks at them only so often."""
+        """Timers above 20 ms are at least this late, on a host that checks them only at that interval."""
         self.pool: Any = None
         """The result of getThreadPool; set it if threads are needed."""
         self._bound: dict[int, VirtualBound] = {}
@@ -140,7 +140,7 @@ class VirtualHost:
         self._suspended_at: float | None = None
         self._stood_still = 0.0
         self.woken_at = -NEVER
-        """When a suspension ended last, by the network's clock."""
+        """The end of the last suspension, by the network's clock."""
         self._timers = Timers(self.seconds)
         self._wake: interfaces.IDelayedCall | None = None
         self._wake_time = NEVER
@@ -152,15 +152,15 @@ class VirtualHost:
         return self._shown + (self._now() - self._since) * self._rate
 
     def boot_seconds(self) -> float:
-        """Return the time since the boot: it counts pauses, and stands still while the machine is suspended."""
+        """Return the time since the boot: it counts pauses, and stops while the machine is suspended."""
         return self._now() - self._stood_still
 
     def _now(self) -> float:
-        """Return the network's time, that of the suspension's begin while there is one."""
+        """Return the network's time; during a suspension, the time of its begin."""
         return float(self.network.clock.seconds()) if self._suspended_at is None else self._suspended_at
 
     def time_of_day(self) -> float:
-        """Return the time that messages are stamped with: `seconds`, and all that the clock was set by."""
+        """Return the time of day for messages: `seconds`, and all changes of the clock."""
         return self.seconds() + self._jumped
 
     def callLater(self, delay: float, callable: Callable[..., Any], *args: object, **kwargs: object) -> VirtualCall:
@@ -173,7 +173,7 @@ class VirtualHost:
         return self._timers.active()
 
     def _wake_up(self) -> None:
-        """Have the clock call when the next timer is due."""
+        """Schedule a call of the network's clock for the next timer."""
         if self._wake is not None and self._wake.active():
             self._wake.cancel()
         self._wake_time = self._timers.next_time()
@@ -183,7 +183,7 @@ class VirtualHost:
         self._wake = self.network.clock.callLater(wait, self._run_due)
 
     def _run_due(self) -> None:
-        self._wake_time = -NEVER  # nobody wakes it meanwhile
+        self._wake_time = -NEVER  # nothing wakes it meanwhile
         self._timers.run_due()
         self._wake_up()
 
@@ -207,12 +207,12 @@ class VirtualHost:
         self.pool.callInThread(callable, *args, **kwargs)
 
     def suggestThreadPoolSize(self, size: int) -> None:
-        """There are as many as it takes."""
+        """Do nothing: there are as many threads as needed."""
 
-    # IReactorSocket, and what stands for a socket in it
+    # IReactorSocket, and the virtual socket
 
     def bind(self, host: str, port: int, setting: str = "listenPort") -> VirtualBound:
-        """As remoting.listen.bind."""
+        """Bind as remoting.listen.bind does."""
         port = port or self.take_port()
         if port in self.ports:
             raise error.CannotListenError(host, port, OSError("in use"))
@@ -248,26 +248,26 @@ class VirtualHost:
         self._next_port += 1
         return self._next_port
 
-    # what befalls it
+    # faults
 
     def pause(self) -> None:
-        """Its process does nothing until `resume` (SIGSTOP); its system keeps the connections."""
+        """Stop the process until `resume` (SIGSTOP); its system keeps the connections."""
         self.is_paused = True
         self._wake_up()
 
     def resume(self) -> None:
-        """Its process goes on, with all that came meanwhile."""
+        """Let the process go on, with everything that came meanwhile."""
         self.is_paused = False
         self._wake_up()
         self.network.deliver_soon()
 
     @property
     def is_suspended(self) -> bool:
-        """Return whether its clocks stand still."""
+        """Return whether its clocks are stopped."""
         return self._suspended_at is not None
 
     def suspend(self) -> None:
-        """Pause the process, and have all its clocks stand still until `wake`, as those of a suspended virtual machine."""
+        """Pause the process, and stop all its clocks until `wake`, like those of a suspended virtual machine."""
         self._suspended_at = float(self.network.clock.seconds())
         self.pause()
 
@@ -281,7 +281,7 @@ class VirtualHost:
         self.resume()
 
     def vanish(self) -> None:
-        """Stop without a word: no port, no timer; peers keep their half-open connections."""
+        """Stop without a sign: no port, no timer; peers keep their half-open connections."""
         self.is_up = False
         self._end()
         for transport in self.network.transports(self):
@@ -318,16 +318,16 @@ class VirtualBound:
         return self.port
 
     def listen(self, backlog: int, /) -> None:
-        """`adoptStreamPort` comes next."""
+        """Do nothing: `adoptStreamPort` comes next."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds nothing."""
 
     def __enter__(self) -> VirtualBound:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """As close."""
+        """Close it."""
 
 
 @implementer(interfaces.IListeningPort)
@@ -351,7 +351,9 @@ class VirtualPort:
 
 @implementer(interfaces.IConnector)
 class VirtualConnector:
-    """An attempt to connect; a cut link or a vanished host lets it time out, a host without the port refuses."""
+    """An attempt to connect; it times out if the link is cut or the host has vanished, and is refused by a host without
+    the port.
+    """
 
     def __init__(self, host: VirtualHost, to: str, port: int, factory: Any, timeout: float) -> None:
         self._host = host
@@ -497,7 +499,7 @@ class VirtualTransport:
             self._producer.resumeProducing()
 
     def _refused(self) -> None:
-        """The other end is no more; its system says so where it is up, at once or when it is again."""
+        """Fail, because the other end is gone: its system says so at once or when it is up again."""
         network = self.host.network
         if network.host(self.other.host.name).is_up and not network.is_cut(self.other.host.name, self.host.name):
             self.connection_lost(error.ConnectionLost())
@@ -518,7 +520,7 @@ class VirtualTransport:
             self._send(None)
 
     def drop(self) -> None:
-        """Lose what is on its way."""
+        """Lose everything on its way."""
         self._on_way.clear()
 
     def abortConnection(self) -> None:
@@ -530,7 +532,7 @@ class VirtualTransport:
                 other.connection_lost(error.ConnectionLost())
 
     def connection_lost(self, reason: Exception) -> None:
-        """Tell this end's protocol, once."""
+        """Inform this end's protocol, once."""
         if not self.connected:
             return
         self.connected = False
@@ -563,10 +565,10 @@ class VirtualTransport:
         return self._local
 
     def setTcpNoDelay(self, enabled: bool) -> None:
-        """Nothing here waits for more."""
+        """Do nothing: no bytes wait for more here."""
 
     def setTcpKeepAlive(self, enabled: bool) -> None:
-        """Half-open connections stay unnoticed."""
+        """Do nothing: half-open connections stay unnoticed."""
 
     def getTcpNoDelay(self) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""Time that passes only on request: a clock of the whole world, and one of each host that may be wrong."""
+"""Provides time that passes only on request: a clock of the whole world, and one of each host that may be wrong."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from zope.interface import implementer
 
 NEVER = float("inf")
 ROUNDING_SECONDS = 1e-6
-"""Seconds since 1970 have no finer steps in a float."""
+"""The rounding of seconds since 1970 in a float."""
 
 
 @implementer(interfaces.IDelayedCall)
 class VirtualCall:
-    """A call that waits in the `Timers` which made it."""
+    """A call that waits in the `Timers` that created it."""
 
     __slots__ = ("_timers", "arguments", "call", "named", "state", "time")
 
@@ -56,7 +56,7 @@ class VirtualCall:
 
 
 class Timers:
-    """Calls in the order of their times, those of one time in the order of their making. `seconds` is what time it is."""
+    """Calls in the order of their times, those of one time in the order of their creation. `seconds` returns the time."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self.seconds = seconds
@@ -73,7 +73,7 @@ class Timers:
         heapq.heappush(self._heap, (made.time, self._made, made))
 
     def move(self, call: VirtualCall, time: float) -> None:
-        """The entry at its old time counts no longer."""
+        """Enter the call at its new time; the entry at its old time does not count any more."""
         call.time = time
         self._push(call)
 
@@ -85,7 +85,7 @@ class Timers:
         return call.state == "active" and call.time == time
 
     def next_time(self) -> float:
-        """When the next call is due; `NEVER` without one."""
+        """Return the time of the next call; `NEVER` without one."""
         heap = self._heap
         while heap and not self._counts(heap[0][0], heap[0][2]):
             heapq.heappop(heap)
@@ -98,13 +98,13 @@ class Timers:
         call.call(*call.arguments, **call.named)
 
     def run_due(self) -> None:
-        """Make the calls whose time has come and that were there before; what they add at once comes the next time."""
+        """Make the calls whose time has come and that existed before; calls that they add at once come the next time."""
         newest, now = self._made, self.seconds() + ROUNDING_SECONDS
         while self.next_time() <= now and self._heap[0][1] <= newest:
             self.run_next()
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all calls."""
         for _, _, call in self._heap:
             if call.state == "active":
                 call.state = "cancelled"
@@ -113,7 +113,7 @@ class Timers:
 
 @implementer(interfaces.IReactorTime)
 class VirtualClock:
-    """As task.Clock, with any number of calls."""
+    """A clock like task.Clock, for any number of calls."""
 
     def __init__(self, start_seconds: float = 0.0) -> None:
         self.now = start_seconds

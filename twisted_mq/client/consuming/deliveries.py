@@ -209,7 +209,7 @@ class Deliveries(Generic[Context, Status]):
         timeout_seconds: float,
         is_ours: Callable[[MessageQueue], bool] = lambda queue: True,
     ) -> None:
-        """The timeout counts from when a message is taken. `is_ours` tells whether a queue is still consumed here."""
+        """Create them. The timeout counts from when a message is taken. `is_ours` returns whether a queue is consumed here."""
         self._clock = clock
         self._group = group
         self._answers = answers

@@ -65,7 +65,7 @@ class LitePullConsumer(Consumer):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """As Consumer; without `auto_commit`, only `commit` makes polled messages count as consumed."""
+        """Create a consumer, as Consumer; without `auto_commit`, only `commit` makes polled messages count as consumed."""
         self._assigned: set[MessageQueue] | None = None
         super().__init__(
             reactor, group, namesrv, topics=topics, client=client, options=options, client_options=client_options,

@@ -89,7 +89,7 @@ class PushConsumer(Consumer):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """As Consumer, with the listener that `listen` would set."""
+        """Create a consumer, as Consumer, with the listener that `listen` would set."""
         super().__init__(
             reactor, group, namesrv, topics=topics, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,

@@ -32,7 +32,7 @@ class Heartbeats:
         *,
         version_2: bool = False,
     ) -> None:
-        """With `version_2`, brokers that support it get subscriptions only if these are new to them."""
+        """Create the heartbeats. With `version_2`, brokers that support it get subscriptions only if these are new to them."""
         self._client_id = client_id
         self._calls = calls
         self._routes = routes

@@ -72,7 +72,7 @@ class MQClient:
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """Without `namesrv`, use the environment's NAMESRV_ADDR, else the options' address server.
+        """Create a client. Without `namesrv`, it uses the environment's NAMESRV_ADDR, else the options' address server.
 
         Raises ClientOptionIllegal for a bad address, or if no source has an address.
         """

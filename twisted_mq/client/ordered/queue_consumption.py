@@ -52,7 +52,7 @@ class Unit(Protocol):
 
     @property
     def leads(self) -> bool:
-        """This consumer surely is the unit's active one."""
+        """True if this consumer surely is the unit's active one."""
 
     @property
     def patience_seconds(self) -> float:
@@ -86,7 +86,7 @@ class QueueConsumption:
 
     @property
     def offset(self) -> int | None:
-        """All messages below are consumed; None before the start position is known."""
+        """The offset below which all messages are consumed; None before the start position is known."""
         return self._offset
 
     def start(self) -> None:

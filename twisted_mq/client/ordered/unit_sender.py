@@ -85,7 +85,7 @@ class UnitSender:
 
     @property
     def leads(self) -> bool:
-        """This producer surely is the active sender now."""
+        """True if this producer surely is the active sender now."""
         return self._candidate.is_leader
 
     def turn(self) -> defer.Deferred[None]:

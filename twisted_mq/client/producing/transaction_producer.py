@@ -104,7 +104,7 @@ class TransactionProducer(Producer):
         rng: random.Random | None = None,
         get_pid: Callable[[], int] = os.getpid,
     ) -> None:
-        """As Producer, with the function that returns the state of an undecided message's transaction."""
+        """Create a producer, as Producer, with the function that returns the state of an undecided message's transaction."""
         super().__init__(
             reactor, group, namesrv, client=client, options=options, client_options=client_options,
             namespace=namespace, instance_name=instance_name, ip=ip, connect=connect, rng=rng, get_pid=get_pid,
