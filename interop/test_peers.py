@@ -35,6 +35,11 @@ def test_without_java_a_test_fails_in_ci(monkeypatch: pytest.MonkeyPatch) -> Non
         requirements.require_java()
 
 
+@pytest.mark.parametrize("which", toolchain.JARS)
+def test_file_that_names_jars_is_there(which: str) -> None:
+    assert (toolchain.HERE / toolchain.JARS[which][0]).is_file()
+
+
 @pytest.mark.usefixtures("bare_machine")
 @pytest.mark.parametrize(("ci", "status"), [("", 0), ("true", 1)], ids=["at home", "in CI"])
 def test_setup_names_what_it_could_not_get(

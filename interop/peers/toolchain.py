@@ -23,8 +23,8 @@ GRPC_VERSIONS = ("5.2.0", "5.0.7")
 JARS = {
     ROCKETMQ: ("pom.xml", tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))),
     ZOOKEEPER: ("zookeeper.xml", ("zookeeper-3.9.3.jar", "metrics-core-4.1.12.1.jar", "snappy-java-1.1.10.5.jar")),
-    PROXY: ("grpc/proxy.xml", (f"rocketmq-proxy-{VERSION}.jar", "grpc-services-1.53.0.jar")),
-    **{f"grpc-java-{one}": ("grpc/client.xml", (f"rocketmq-client-java-{one}.jar",)) for one in GRPC_VERSIONS},
+    PROXY: ("grpc_peers/proxy.xml", (f"rocketmq-proxy-{VERSION}.jar", "grpc-services-1.53.0.jar")),
+    **{f"grpc-java-{one}": ("grpc_peers/client.xml", (f"rocketmq-client-java-{one}.jar",)) for one in GRPC_VERSIONS},
 }
 """Directory of the cache -> what names its jars, and those of them that show that all are there."""
 
