@@ -247,9 +247,10 @@ class LongPolling:
         self._dispatch()
 
     def _cancelled(self, held: _Held) -> None:
-        self._drop(held)
-        if held.timer is not None:
-            held.timer.cancel()
+        """Forget a request. One whose answer waits until it is durable has left its line already."""
+        if held in self.lines.get(held.request.line, ()):
+            self._drop(held)
+        self._stop_timer(held)
 
     def _try(self, held: _Held, *, last: bool) -> bool:
         """Answer a request if there is an answer; False if it goes on waiting."""
@@ -269,14 +270,18 @@ class LongPolling:
         return True
 
     def _answer(self, held: _Held, answer: Answer | failure.Failure) -> None:
-        if held.timer is not None:
-            held.timer.cancel()
+        self._stop_timer(held)
         if isinstance(answer, defer.Deferred):
-            answer.addBoth(held.done.callback)
+            answer.addBoth(lambda result: None if held.done.called else held.done.callback(result))
         elif isinstance(answer, failure.Failure):
             held.done.errback(answer)
         else:
             held.done.callback(answer)
+
+    def _stop_timer(self, held: _Held) -> None:
+        timer, held.timer = held.timer, None
+        if timer is not None:
+            timer.cancel()
 
     # lines
 

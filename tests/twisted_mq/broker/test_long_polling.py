@@ -156,6 +156,26 @@ def test_cancelled_request_is_answered_no_more() -> None:
     assert (desk.polling.lines, desk.clock.getDelayedCalls()) == ({}, [])
 
 
+def test_request_whose_answer_is_not_durable_yet_can_be_cancelled() -> None:
+    @attrs.define(eq=False)
+    class Late(Request):
+        """Its answer comes once its message is on the disk."""
+
+        answer: defer.Deferred[bytes] = attrs.field(factory=defer.Deferred)
+
+        def attempt(self, last: bool) -> defer.Deferred[bytes]:  # type: ignore[override]
+            return self.answer
+
+    desk, late = Desk(), Late("p", line=pop("p").line)
+    held = desk.hold(late)
+    desk.arrive()
+    assert (desk.answers, desk.polling.lines) == ([], {})
+    held.cancel()
+    late.answer.callback(b"p")
+    late.answer.addErrback(desk.answers.append)
+    assert (desk.answers, desk.clock.getDelayedCalls()) == (["CancelledError"], [])
+
+
 def test_as_many_pops_are_answered_as_messages_came_and_pulls_all() -> None:
     desk = Desk()
     for name in "ab":
