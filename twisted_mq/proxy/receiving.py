@@ -137,6 +137,10 @@ class Receiving:
         self, client: GrpcClient, call: Call, topic: str, group: str, received: list[Received], *, auto_renew: bool
     ) -> Any:
         found = ok() if received else status("MESSAGE_NOT_FOUND", "no new message")
+        renewed: list[tuple[str, str, str]] = []
+        renews = bool(received) and auto_renew and self._parts.options.enable_proxy_auto_renew
+        if renews:
+            call.when_taken(lambda taken: self.renewal.taken(client, renewed, taken=taken))
         await call.send(ReceiveMessageResponse(status=found))
         left = list(received)
         try:
@@ -146,8 +150,10 @@ class Receiving:
                 made = handed_out(one.message, topic, text)
                 waiting = call.send(ReceiveMessageResponse(message=made))
                 left.pop(0)
-                if auto_renew and self._parts.options.enable_proxy_auto_renew:
-                    self.renewal.add(client, topic, group, made.system_properties.message_id, text, one.handle)
+                if renews:
+                    key = group, made.system_properties.message_id, text
+                    self.renewal.add(client, topic, key, one.handle)
+                    renewed.append(key)
                 await waiting
         finally:
             self._give_back(client, topic, group, left)

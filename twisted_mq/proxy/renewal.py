@@ -2,13 +2,14 @@
 
 A message is renewed shortly before it would become visible, for longer each time, until renewMaxTimeMillis is over. The
 client keeps the handle that it got; acknowledgements find the newest handle by it. The messages of a client that is gone
-become visible again soon (invisibleTimeMillisWhenClear).
+become visible again soon (invisibleTimeMillisWhenClear), and so do those that a client did not take: its connection broke, or
+it gave up the call, while they were on their way. A message is not renewed before the client has taken it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeAlias
 
 import attrs
 from twisted.internet import defer
@@ -27,12 +28,14 @@ TRIES = 3
 MOST_OF_CLIENT = 100_000
 """The limit of messages of one client that are renewed. Further ones become visible when their time is over."""
 
+Key: TypeAlias = tuple[str, str, str]
+"""Group, message id, and handle as the client has it."""
 Change = Callable[[GrpcClient, str, str, Handle, int], Coroutine[defer.Deferred[Any], Any, Handle]]
 
 
 @attrs.define(eq=False)
 class Kept:
-    """A message that a client is consuming."""
+    """A message that was handed to a client. `taken` is whether the client is known to have it."""
 
     topic: str
     group: str
@@ -41,6 +44,7 @@ class Kept:
     renewals: int = 0
     failures: int = 0
     busy: bool = False
+    taken: bool = False
     gone: bool = False
 
 
@@ -52,7 +56,7 @@ class Renewal:
     def __init__(self, parts: Parts, change: Change) -> None:
         self._parts = parts
         self._change = change
-        self._kept: dict[GrpcClient, dict[tuple[str, str, str], Kept]] = {}
+        self._kept: dict[GrpcClient, dict[Key, Kept]] = {}
         self._job: PeriodicJob | None = None
 
     def start(self) -> None:
@@ -69,8 +73,8 @@ class Renewal:
     def __len__(self) -> int:
         return sum(map(len, self._kept.values()))
 
-    def add(self, client: GrpcClient, topic: str, group: str, message_id: str, text: str, handle: Handle) -> None:
-        """Add a message that was handed out. `text` is its handle as the client has it.
+    def add(self, client: GrpcClient, topic: str, key: Key, handle: Handle) -> None:
+        """Add a message that was handed out.
 
         A message of a client that is gone meanwhile is not renewed, because nothing would end the renewal.
         """
@@ -78,7 +82,19 @@ class Renewal:
             return
         kept = self._kept.setdefault(client, {})
         if len(kept) < MOST_OF_CLIENT:
-            kept[group, message_id, text] = Kept(topic, group, handle, self._parts.now_ms())
+            kept[key] = Kept(topic, key[0], handle, self._parts.now_ms())
+
+    def taken(self, client: GrpcClient, keys: Iterable[Key], *, taken: bool) -> None:
+        """Note that a client has taken messages; make those visible again that it has not."""
+        for key in keys:
+            one = self._kept.get(client, {}).get(key)
+            if one is None:
+                continue
+            if taken:
+                one.taken = True
+            else:
+                self.remove(client, *key)
+                self._give_back(client, one)
 
     def remove(self, client: GrpcClient, group: str, message_id: str, text: str) -> Handle | None:
         """Stop renewing a message, and return its newest handle. Return None for a message that is not renewed."""
@@ -100,6 +116,9 @@ class Renewal:
                     continue
                 if now - one.since_ms >= options.renew_max_time_millis or one.failures >= TRIES:
                     self.remove(client, *key)
+                elif not one.taken:
+                    if one.handle.expires_ms <= now:
+                        self.remove(client, *key)
                 else:
                     one.busy = True
                     self._renew(client, one)
@@ -119,8 +138,11 @@ class Renewal:
 
     def forget(self, client: GrpcClient) -> None:
         """Make the messages visible again that a client was consuming when it went."""
-        ms = self._parts.options.invisible_time_millis_when_clear
         for one in self._kept.pop(client, {}).values():
-            changed = self._change(client, one.topic, one.group, one.handle, ms)
-            done = defer.ensureDeferred(changed)
-            done.addErrback(lambda reason: self.log.debug("message not given back: {e}", e=reason.value))
+            self._give_back(client, one)
+
+    def _give_back(self, client: GrpcClient, one: Kept) -> None:
+        ms = self._parts.options.invisible_time_millis_when_clear
+        changed = self._change(client, one.topic, one.group, one.handle, ms)
+        done = defer.ensureDeferred(changed)
+        done.addErrback(lambda reason: self.log.debug("message not given back: {e}", e=reason.value))

@@ -40,6 +40,8 @@ class Wire(Protocol):
 
     def write(self, call: Call, data: bytes) -> defer.Deferred[None]: ...
 
+    def confirm(self, call: Call, tell: Callable[[bool], object]) -> None: ...
+
     def end(self, call: Call, status: GrpcStatus, message: str) -> None: ...
 
 
@@ -72,6 +74,13 @@ class Call:
     def send(self, message: ProtobufMessage) -> defer.Deferred[None]:
         """Write one answer of a stream; fires when the next one may follow. After the call's end, nothing is written."""
         return defer.succeed(None) if self.is_over else self._wire.write(self, self.framed(message))
+
+    def when_taken(self, tell: Callable[[bool], object]) -> None:
+        """Call `tell` once with whether the client has taken all answers. False if it reset the call or was disconnected."""
+        if self.is_over:
+            tell(False)
+        else:
+            self._wire.confirm(self, tell)
 
     def framed(self, message: ProtobufMessage) -> bytes:
         """Return an answer as it goes on the stream, compressed if the client compresses its requests."""

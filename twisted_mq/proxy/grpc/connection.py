@@ -14,12 +14,12 @@ from typing import Any
 import attrs
 from google.protobuf.message import DecodeError
 from h2.config import H2Configuration
-from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import (
     ConnectionTerminated,
     DataReceived,
     Event,
+    PingAckReceived,
     PingReceived,
     PriorityUpdated,
     RemoteSettingsChanged,
@@ -43,6 +43,7 @@ from twisted_mq.proxy.grpc.framing import MessageDecoder
 from twisted_mq.proxy.grpc.header_decoder import HeaderDecoder
 from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
+from twisted_mq.proxy.grpc.server_connection import LateReset, ServerConnection
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.shares import address_of
@@ -62,6 +63,10 @@ EMPTY_DATA = Allowance(1000, 10)
 PIECE_BYTES = 4096
 """The limit of bytes that are parsed in one piece: frames of some 40 calls."""
 LAST_STREAM = 2**31 - 1
+KEEPALIVE, CONFIRM = b"mq-proxy", b"mq-taken"
+"""What pings carry: one after a silence, and one behind answers that a client has to confirm."""
+MOST_UNCONFIRMED = 10_000
+"""The limit of ended calls whose answers a client has not confirmed."""
 TOO_MANY_PINGS = b"too_many_pings"
 """A gRPC client that reads this in a GOAWAY doubles the time between its pings (gRPC's keepalive policy)."""
 
@@ -80,6 +85,8 @@ class Shared:
     stopping: bool = False
     made: Callable[[GrpcConnection], object] | None = None
     lost: Callable[[GrpcConnection], object] | None = None
+    moved: Callable[[GrpcConnection, str], object] | None = None
+    """Called with a connection whose share is another one, and with the share before."""
 
 
 @attrs.define(eq=False)
@@ -101,6 +108,9 @@ class Stream:
     waiting: defer.Deferred[None] | None = None
     timer: interfaces.IDelayedCall | None = None
     stalled_since: float | None = None
+    unsent: int = 0
+    confirm: Callable[[bool], object] | None = None
+    """Called once it is known whether the client has taken all answers."""
 
 
 @implementer(interfaces.IPushProducer)
@@ -114,7 +124,7 @@ class GrpcConnection(protocol.Protocol):
         self._shared = shared
         self._limits = shared.limits
         self._seconds = shared.clock.seconds
-        self._h2 = H2Connection(
+        self._h2 = ServerConnection(
             H2Configuration(
                 client_side=False,
                 header_encoding=False,
@@ -132,6 +142,15 @@ class GrpcConnection(protocol.Protocol):
         self._buckets = {kind: Bucket(allowance) for kind, allowance in ALLOWANCES.items()}
         self._empty_data = Bucket(EMPTY_DATA)
         self._incomplete = 0
+        self._unsent = 0
+        self._stalled: dict[Stream, None] = {}
+        """Streams whose answers wait for room in the client's windows."""
+        self._has_room = False
+        """Whether windows grew since the last flush."""
+        self._sent: dict[int, Callable[[bool], object]] = {}
+        """Streams whose answers have left, and that no ping has followed."""
+        self._pinged_for: dict[int, Callable[[bool], object]] = {}
+        """Those that a ping has followed. Its answer confirms that they were taken."""
         self._paused = False
         self._reading = False
         self._writing: interfaces.IDelayedCall | None = None
@@ -159,6 +178,12 @@ class GrpcConnection(protocol.Protocol):
     def calls(self) -> int:
         """Return the number of open calls."""
         return len(self._streams)
+
+    def come_from(self, source: tuple[str, int]) -> None:
+        """Set the client's address: a trusted load balancer told it."""
+        before, self.remote_address = self.share_address, source
+        if self._shared.moved is not None:
+            self._shared.moved(self, before)
 
     # transport events
 
@@ -199,6 +224,9 @@ class GrpcConnection(protocol.Protocol):
         for stream in list(self._streams.values()):
             stream.call.is_broken = True
             self._forget(stream)
+        for confirm in (*self._pinged_for.values(), *self._sent.values()):
+            confirm(False)
+        self._pinged_for, self._sent = {}, {}
         self._shared.budget.forget(self)
         if self._shared.lost is not None:
             self._shared.lost(self)
@@ -314,12 +342,13 @@ class GrpcConnection(protocol.Protocol):
         """Answer with headers alone."""
         with contextlib.suppress(ProtocolError):  # reset by a frame of the same read
             self._h2.send_headers(stream_id, headers, end_stream=True)
-            self._reset(stream_id, ErrorCodes.NO_ERROR)
+        self._reset(stream_id, ErrorCodes.NO_ERROR)
 
     def _reset(self, stream_id: int, error: ErrorCodes) -> None:
         """Reset a stream. Does nothing if a frame of the same read has closed it."""
         with contextlib.suppress(ProtocolError):
             self._h2.reset_stream(stream_id, error)
+        self._h2.release(stream_id)
 
     def _data(self, event: DataReceived) -> None:
         assert event.stream_id is not None
@@ -392,6 +421,19 @@ class GrpcConnection(protocol.Protocol):
             stream.call.is_broken = True
             self._forget(stream)
 
+    def _late_reset(self, event: LateReset) -> None:
+        """Handle the reset of a call that was answered: what it was answered with has not been taken."""
+        for waiting in (self._sent, self._pinged_for):
+            confirm = waiting.pop(event.stream_id, None)
+            if confirm is not None:
+                confirm(False)
+
+    def _ping_answered(self, event: PingAckReceived) -> None:
+        if event.ping_data == CONFIRM:
+            taken, self._pinged_for = self._pinged_for, {}
+            for confirm in taken.values():
+                confirm(True)
+
     def _window_updated(self, event: WindowUpdated) -> None:
         if event.stream_id:
             stream = self._streams.get(event.stream_id)
@@ -401,8 +443,8 @@ class GrpcConnection(protocol.Protocol):
         self._windows_changed(event)
 
     def _windows_changed(self, event: Event) -> None:
-        for stream in list(self._streams.values()):
-            self._pump(stream)
+        """Note that streams may go on: many of these frames in one read cost as much as one."""
+        self._has_room = True
 
     def _terminated(self, event: ConnectionTerminated) -> None:
         self.close()
@@ -475,6 +517,14 @@ class GrpcConnection(protocol.Protocol):
         stream.waiting.addBoth(lambda _: waited.callback(None))
         return waited
 
+    def confirm(self, call: Call, tell: Callable[[bool], object]) -> None:
+        """Tell once whether the client has taken all answers of a call."""
+        stream = self._streams.get(call.stream_id)
+        if stream is None:
+            tell(False)
+        else:
+            stream.confirm = tell
+
     def end(self, call: Call, status: GrpcStatus, message: str) -> None:
         """Queue the trailers, and cancel the handler if it still runs."""
         stream = self._streams.get(call.stream_id)
@@ -517,12 +567,14 @@ class GrpcConnection(protocol.Protocol):
             sent = True
         if sent:
             self._buckets[PingReceived].refill()  # clients measure their bandwidth by pings while data comes
+        self._count_unsent(stream)
         if outgoing:
             if sent or stream.stalled_since is None:
                 stream.stalled_since = self._seconds()
-            self._count_unsent()
+            self._stalled[stream] = None
             return
         stream.stalled_since = None
+        self._stalled.pop(stream, None)
         if stream.trailers is not None:
             connection.send_headers(stream_id, stream.trailers, end_stream=True)
             self._done(stream)
@@ -530,10 +582,16 @@ class GrpcConnection(protocol.Protocol):
             waiting, stream.waiting = stream.waiting, None
             waiting.callback(None)
 
-    def _count_unsent(self) -> None:
-        budget, total = self._shared.budget, sum(len(stream.outgoing) for stream in self._streams.values())
+    def _count_unsent(self, stream: Stream) -> None:
+        """Count what waits in a stream."""
+        size = len(stream.outgoing)
+        if size == stream.unsent:
+            return
+        self._unsent += size - stream.unsent
+        stream.unsent = size
+        budget = self._shared.budget
         budget.taken(self)
-        largest = budget.not_taken(self, total)
+        largest = budget.not_taken(self, self._unsent)
         if largest is not None:
             largest.cut("it does not take its answers, and those that wait take too much memory")
 
@@ -541,6 +599,11 @@ class GrpcConnection(protocol.Protocol):
         """Close a stream whose trailers are written."""
         if not stream.ended_by_peer:  # a client that is still sending shall stop (RFC 9113, 8.1)
             self._reset(stream.call.stream_id, ErrorCodes.NO_ERROR)
+        confirm, stream.confirm = stream.confirm, None
+        if confirm is not None:
+            self._sent[stream.call.stream_id] = confirm
+            if len(self._sent) > MOST_UNCONFIRMED:
+                self.cut("it does not answer the ping behind its answers")
         self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
@@ -548,10 +611,11 @@ class GrpcConnection(protocol.Protocol):
         if self._streams.pop(stream.call.stream_id, None) is None:
             return
         self._shared.calls -= 1
+        self._h2.release(stream.call.stream_id)
         self._count_incomplete(stream, 0)
-        if stream.outgoing:
-            stream.outgoing = bytearray()
-            self._count_unsent()
+        self._stalled.pop(stream, None)
+        stream.outgoing = bytearray()
+        self._count_unsent(stream)
         if stream.timer is not None:
             stream.timer.cancel()
             stream.timer = None
@@ -564,6 +628,9 @@ class GrpcConnection(protocol.Protocol):
         if running is not None:
             running.addErrback(lambda _: None)
             running.cancel()
+        confirm, stream.confirm = stream.confirm, None
+        if confirm is not None:
+            confirm(False)
         if not self._streams:
             self._idle_since = self._seconds()
             if self._shared.stopping or self._closing:
@@ -591,7 +658,7 @@ class GrpcConnection(protocol.Protocol):
             return
         if self._pinged_at is None and now - self._last_active >= limits.ping_after_seconds:
             self._pinged_at = now
-            self._h2.ping(b"mq-proxy")
+            self._h2.ping(KEEPALIVE)
         self._flush()
 
     def stop(self) -> None:
@@ -663,9 +730,15 @@ class GrpcConnection(protocol.Protocol):
         self._flush()
 
     def _flush(self) -> None:
+        if self._has_room:
+            self._has_room = False
+            self._filled.update(self._stalled)
         filled, self._filled = self._filled, {}
         for stream in filled:
             self._pump(stream)
+        if self._sent and not self._pinged_for and not self._closing:
+            self._pinged_for, self._sent = self._sent, {}
+            self._h2.ping(CONFIRM)
         data = self._h2.data_to_send()
         if data and self.connected_now:
             self.transport.write(data)
@@ -676,6 +749,8 @@ _REACTIONS: Mapping[type[Event], Callable[[GrpcConnection, Any], None]] = {
     DataReceived: GrpcConnection._data,
     StreamEnded: GrpcConnection._stream_ended,
     StreamReset: GrpcConnection._stream_reset,
+    LateReset: GrpcConnection._late_reset,
+    PingAckReceived: GrpcConnection._ping_answered,
     WindowUpdated: GrpcConnection._window_updated,
     RemoteSettingsChanged: GrpcConnection._windows_changed,
     ConnectionTerminated: GrpcConnection._terminated,

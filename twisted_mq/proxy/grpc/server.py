@@ -22,7 +22,7 @@ class GrpcServerFactory(protocol.ServerFactory):
     def __init__(self, shared: Shared, max_connections: int = 10_000) -> None:
         self.shared = shared
         self.connections: ConnectionShares[GrpcConnection] = ConnectionShares(shared.clock, max_connections)
-        shared.made, shared.lost = self.connections.add, self._lost
+        shared.made, shared.lost, shared.moved = self.connections.add, self._lost, self.connections.moved
         self._scan: PeriodicJob | None = None
         self._gone: defer.Deferred[None] | None = None
         self.expect: Callable[[GrpcConnection], None] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 
 from google.protobuf.wrappers_pb2 import StringValue
+from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated
 from h2.settings import SettingCodes
@@ -17,12 +18,14 @@ from hyperframe.frame import (
     PriorityFrame,
     RstStreamFrame,
     SettingsFrame,
+    WindowUpdateFrame,
 )
 from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.grpc_wire import ECHO, MANY, SLOW, TALK, Wire, echo, message, methods
 from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
+from twisted_mq.proxy.grpc import connection
 from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.grpc.limits import Limits
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
@@ -525,3 +528,122 @@ class SliceTests(SynchronousTestCase):
         wire.server.connectionLost()
         wire.clock.advance(0)
         self.assertEqual(wire.server._unread, b"")
+
+
+class TakenTests(SynchronousTestCase):
+    """Whether a client has taken its answers."""
+
+    def setUp(self) -> None:
+        self.taken: list[bool] = []
+
+        async def many(call, request):
+            call.when_taken(self.taken.append)
+            await call.send(StringValue(value=request.value))
+
+        self.wire = Wire(methods(many=many))
+
+    def answered(self) -> int:
+        """A call whose answer has left the server; its client has not read it."""
+        stream = self.wire.begin(MANY)
+        self.wire.client.send_data(stream, message("x"), end_stream=True)
+        self.wire.send()
+        self.wire.clock.advance(0)
+        return stream
+
+    def test_answer_of_the_ping_behind_them_shows_it(self):
+        self.answered()
+        self.assertEqual(self.taken, [])
+        self.wire.exchange()
+        self.assertEqual((self.taken, self.wire.pings()), ([True], 1))
+
+    def test_connection_that_is_lost_before_shows_the_opposite(self):
+        self.answered()
+        self.wire.lose()
+        self.assertEqual(self.taken, [False])
+
+    def test_client_that_reset_the_call_meanwhile_has_not_taken_them(self):
+        stream = self.answered()
+        self.wire.client.reset_stream(stream, ErrorCodes.CANCEL)
+        self.wire.exchange()
+        self.assertEqual(self.taken, [False])
+
+    def test_call_that_is_reset_before_its_end_has_not_been_taken(self):
+        async def many(call, request):
+            call.when_taken(self.taken.append)
+            await Deferred()
+
+        self.wire = Wire(methods(many=many))
+        stream = self.wire.call(MANY, "x")
+        self.wire.client.reset_stream(stream)
+        self.wire.exchange()
+        self.assertEqual(self.taken, [False])
+
+    def test_answers_that_wait_for_the_clients_window_are_not_taken(self):
+        self.wire = Wire(self.wire.shared.methods, connect=False)
+        self.wire.client.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = 0
+        self.wire.client.initiate_connection()
+        self.wire.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        self.wire.exchange()
+        self.wire.call(MANY, "x")
+        self.assertEqual((self.taken, self.wire.pings()), ([], 0))
+        self.wire.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 1000})
+        self.wire.exchange()
+        self.assertEqual(self.taken, [True])
+
+    def test_one_ping_at_a_time_is_on_its_way(self):
+        for _ in range(5):
+            self.answered()
+        self.wire.receive()
+        self.assertEqual(self.wire.pings(), 1)
+        self.wire.exchange()
+        self.assertEqual((self.taken, self.wire.pings()), ([True] * 5, 2))
+
+    def test_client_that_never_answers_the_ping_is_cut(self):
+        self.patch(connection, "MOST_UNCONFIRMED", 3)
+        with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
+            for _ in range(5):
+                self.answered()
+        self.assertTrue(self.wire.transport.disconnected)
+
+
+class ManyStreamsTests(SynchronousTestCase):
+    """No frame costs work for each open stream."""
+
+    def setUp(self) -> None:
+        self.wire = Wire(methods(talk=lambda call: None, many=self.many))
+        for _ in range(200):
+            self.wire.call(TALK, end=False)
+
+    async def many(self, call, request):
+        await call.send(StringValue(value="x" * 10))
+
+    def test_streams_are_not_counted_one_by_one_at_each_call(self):
+        counted = []
+        count = H2Connection._open_streams
+        self.patch(H2Connection, "_open_streams", lambda *given: counted.append(given) or count(*given))
+        for _ in range(100):
+            self.wire.call(ECHO, "x")
+        self.wire.call("/test.Echo/None", "x")
+        mine = [one for one in counted if one[0] is self.wire.server._h2]
+        self.assertEqual((len(mine), len(self.wire.server._h2.streams)), (0, 200))
+
+    def test_full_connection_counts_what_is_open(self):
+        wire = Wire(methods(talk=lambda call: None), Limits(streams=3))
+        for _ in range(3):
+            wire.call(TALK, end=False)
+        wire.client.reset_stream(1)
+        wire.exchange()
+        self.assertEqual(wire.server._h2.open_inbound_streams, 2)
+        wire.call(TALK, end=False)
+        self.assertEqual(wire.server._h2.open_inbound_streams, 3)
+
+    def test_windows_that_grow_many_times_in_one_read_let_streams_go_on_once(self):
+        self.wire.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+        self.wire.exchange()
+        for _ in range(20):
+            self.wire.call(MANY, "x")
+        pumped = []
+        pump = connection.GrpcConnection._pump
+        self.patch(connection.GrpcConnection, "_pump", lambda *given: pumped.append(given) or pump(*given))
+        self.wire.send(b"".join(WindowUpdateFrame(0, window_increment=1).serialize() for _ in range(300)))
+        self.assertEqual(len(pumped), 20)
