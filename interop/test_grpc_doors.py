@@ -5,6 +5,8 @@ The tables here are those of docs/reference/grpc.md. What is expected of our ser
 
 from __future__ import annotations
 
+import json
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -12,13 +14,13 @@ from contextlib import ExitStack
 import attrs
 import pytest
 
-from interop.peers.clients import Clients, JavaPeer, Producer, TransactionProducer
+from interop.peers.clients import Clients, JavaPeer, Producer, PushConsumer, TransactionProducer, bodies
 from interop.peers.grpc_peers.clients import CLIENTS
 from interop.peers.grpc_peers.proxies import GrpcServers, servers_at
 from interop.peers.grpc_peers.scenarios import Stage
 from interop.peers.line_peer import Record
 from interop.peers.process import wait_until
-from interop.peers.servers import running
+from interop.peers.servers import ask, running
 from twisted_mq.blocking import Admin
 
 pytestmark = pytest.mark.peer
@@ -47,6 +49,15 @@ OF_THE_WAY = {
     "TIMER_OUT_MS",
 }
 """Properties that say when and by which way a message came, not what it is."""
+GET_CONSUMER_CONNECTION_LIST, CONSUME_MESSAGE_DIRECTLY = 203, 309
+
+
+def answer_of(frame: bytes) -> tuple[int, dict[str, object]]:
+    """The code and the JSON body of an answer."""
+    (mark,) = struct.unpack_from(">I", frame)
+    length = mark & 0xFFFFFF
+    body = frame[4 + length :]
+    return json.loads(frame[4 : 4 + length])["code"], json.loads(body) if body else {}
 
 
 @attrs.define
@@ -203,3 +214,58 @@ def test_progress_of_groups_of_each_door_is_told_by_mqadmin(doors: Doors) -> Non
     doors.remoting.push_consumer(pulling, topic).wait_bodies({"one", "two"})
     for group in (receiving, pulling):
         wait_until(lambda group=group: doors.progress(group, topic) == (0, 0), f"{group} is done")
+
+
+@attrs.frozen
+class Member:
+    """A push consumer of the gRPC client for Java, with a message that it has consumed."""
+
+    topic: str
+    group: str
+    client_id: str
+    message_id: str
+    """The one that says where the broker has the message."""
+    consumer: PushConsumer
+
+
+@pytest.fixture(scope="module")
+def member(doors: Doors) -> Member:
+    stage = doors.stage
+    topic, group = stage.topic(), stage.group()
+    consumer, producer = stage.push(group, topic), stage.producer(topic)
+    producer.send(topic, "again", properties={"failures": "0"})
+    consumer.wait_bodies({"again"})
+    port = int(doors.servers.broker.rpartition(":")[2])
+    _, connected = answer_of(ask(port, GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": group}))
+    [connection] = connected["connectionSet"]  # type: ignore[misc]
+    [stored] = stage.admin.messages(topic)
+    return Member(topic, group, connection["clientId"], stored.msg_id, consumer)
+
+
+def test_threads_of_a_gRPC_consumer_are_printed_by_mqadmin(doors: Doors, member: Member) -> None:
+    names = ["-n", doors.servers.name_server, "-g", member.group, "-i", member.client_id]
+    printed = doors.java.mqadmin("consumerStatus", *names, "-s")
+    assert "java.lang.Thread.run(" in printed
+
+
+def test_a_gRPC_consumer_consumes_a_message_that_the_broker_hands_it(doors: Doors, member: Member) -> None:
+    fields = {
+        "consumerGroup": member.group, "clientId": member.client_id, "msgId": member.message_id,
+        "topic": member.topic, "brokerName": "broker-a",
+    }  # fmt: skip
+    port = int(doors.servers.broker.rpartition(":")[2])
+    code, result = answer_of(ask(port, CONSUME_MESSAGE_DIRECTLY, fields))
+    assert (code, result["consumeResult"], result["remark"]) == (0, "CR_SUCCESS", "from gRPC client")
+    wait_until(lambda: bodies(member.consumer.messages) == ["again", "again"], "the message was consumed once more")
+
+
+def test_state_of_a_gRPC_consumer_is_printed_by_mqadmin(doors: Doors, member: Member) -> None:
+    """Apache's proxy leaves the broker's question without an answer, so mqadmin hands no message to its consumers."""
+    if doors.servers.kind != "ours":
+        pytest.skip("the question is not answered")
+    names = ["-n", doors.servers.name_server, "-g", member.group]
+    printed = doors.java.mqadmin("consumerStatus", *names, "-i", member.client_id)
+    assert "CONSUME_PASSIVELY" in printed
+    assert member.topic in printed
+    asked = ["-i", member.message_id, "-t", member.topic, "-g", member.group, "-d", member.client_id]
+    assert "CR_SUCCESS" in doors.java.mqadmin("queryMsgById", "-n", doors.servers.name_server, *asked)

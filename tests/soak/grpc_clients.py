@@ -24,7 +24,7 @@ from interop.peers.grpc_peers.clients import CLIENTS
 from interop.peers.grpc_peers.proxies import GrpcServers, our_proxy
 from interop.peers.grpc_peers.scenarios import SimpleConsumer, Stage
 from interop.peers.line_peer import PeerError
-from interop.peers.process import Process, wait_until
+from interop.peers.process import PeerFailed, Process, wait_until
 from interop.peers.servers import running
 from tests.soak.run import growth_a_minute
 from tests.soak.servers import anonymous_mib
@@ -34,6 +34,8 @@ SAMPLE_SECONDS = 5.0
 PAUSE_SECONDS = 0.02
 MOST_BEHIND = 200
 """Messages that a simple consumer is behind at most: the sender waits for it."""
+DRAIN_SECONDS = 300.0
+"""The time for the messages that are still on their way at the end. One that comes back does so after 30 to 60 s."""
 MOST_MIB_A_MINUTE = 0.5
 ENOUGH_SECONDS = 1200.0
 """Shorter runs say nothing of growth: caches and tables fill in the first minutes."""
@@ -46,8 +48,12 @@ class ClientLoad:
     producer: Producer
     pushed: PushConsumer
     simple: SimpleConsumer
+    group: str
+    """The group of the simple consumer."""
     acknowledged: set[str] = attrs.field(factory=set)
     refused: int = 0
+    drained_seconds: float | None = None
+    """The time after the last send until both consumers had all; None if they never had."""
     received: set[str] = attrs.field(factory=set)
 
     @property
@@ -73,8 +79,24 @@ class ClientLoad:
 
     def drain(self) -> None:
         """Wait until both consumers have all."""
-        self.pushed.wait(lambda messages: self.acknowledged <= set(bodies(messages)), 300)
-        wait_until(lambda: self._take() or not self.missing, lambda: f"{self.missing} messages are missing", 300)
+        began = time.monotonic()
+        self.pushed.wait(lambda messages: self.acknowledged <= set(bodies(messages)), DRAIN_SECONDS)
+        wait_until(
+            lambda: self._take() or not self.missing, lambda: f"{self.missing} messages are missing", DRAIN_SECONDS
+        )
+        self.drained_seconds = round(time.monotonic() - began, 1)
+
+    def where(self, admin: Admin) -> dict[str, object]:
+        """Return what servers know of messages that a consumer lacks: late ones wait or are in flight, lost ones do neither."""
+        names = self.acknowledged - self.received
+        lags = [one for one in admin.lag(self.group) if one.waiting or one.in_flight]
+        dead = {one.body.decode() for one in admin.dead_letters(self.group)}
+        return {
+            "missing": sorted(names)[:5],
+            "not pushed": sorted(self.acknowledged - set(bodies(self.pushed.messages)))[:5],
+            "lag": [[one.queue.topic, one.queue.queue_id, one.waiting, one.in_flight] for one in lags],
+            "dead letters": len(names & dead),
+        }
 
     def _take(self) -> None:
         try:
@@ -117,7 +139,7 @@ class GrpcSoak:
             for name in CLIENTS:
                 for port, address in ports.items():
                     self.loads[f"{name} at the {port}"] = self._load(stack, admin, name, port, address)
-            self._last(pool)
+            self._last(pool, admin)
 
     def _load(self, stack: ExitStack, admin: Admin, name: str, port: str, address: str) -> ClientLoad:
         place = self._directory / port
@@ -125,10 +147,11 @@ class GrpcSoak:
         peer = CLIENTS[name].start(address, place)
         stack.callback(peer.close)
         stage = Stage(CLIENTS[name], peer, admin)
-        topic = stage.topic()
-        return ClientLoad(stage.producer(topic), stage.push(stage.group(), topic), stage.simple(stage.group(), topic))
+        topic, group = stage.topic(), stage.group()
+        pushed, simple = stage.push(stage.group(), topic), stage.simple(group, topic)
+        return ClientLoad(stage.producer(topic), pushed, simple, group)
 
-    def _last(self, pool: ThreadPoolExecutor) -> None:
+    def _last(self, pool: ThreadPoolExecutor, admin: Admin) -> None:
         ended = threading.Event()
         try:
             working = [pool.submit(work, ended) for load in self.loads.values() for work in (load.send, load.receive)]
@@ -141,14 +164,26 @@ class GrpcSoak:
             ended.set()
         for one in working:
             one.result()
-        for drained in pool.map(ClientLoad.drain, self.loads.values()):
-            assert drained is None
+        drains = {name: pool.submit(load.drain) for name, load in self.loads.items()}
+        try:
+            for drained in drains.values():
+                drained.result()
+        except PeerFailed:
+            for name, load in self.loads.items():
+                if drains[name].exception() is not None:
+                    print(json.dumps({"client": name, **load.where(admin)}))
+            raise
 
 
 def report(soak: GrpcSoak, seconds: float) -> dict[str, dict[str, float]]:
     """Print what each client did, and return the figures of the servers."""
     for name, load in soak.loads.items():
-        counts = {"acknowledged": len(load.acknowledged), "missing": load.missing, "refused": load.refused}
+        counts: dict[str, float | None] = {
+            "acknowledged": len(load.acknowledged),
+            "missing": load.missing,
+            "refused": load.refused,
+        }
+        counts["drained_s"] = load.drained_seconds
         print(json.dumps({"client": name, **counts}))
     figures = {name: one.figures() for name, one in soak.measured.items() if one.samples}
     print(json.dumps({"seconds": seconds, **figures}))

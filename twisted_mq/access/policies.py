@@ -90,6 +90,14 @@ class Policies:
                 return max(matching, key=lambda rule: rule.rank).decision
         return None
 
+    def refusal(self, name: str, resource: Resource, actions: Sequence[Action], source_ip: str) -> BrokerError | None:
+        """Return how a request of the user is refused; None if it is allowed."""
+        decision = self.decision(resource, actions, source_ip)
+        if decision is Decision.ALLOW:
+            return None
+        why = "no matched policies." if decision is None else "the decision is deny."
+        return refused(f"User:{name} has no permission to access {resource} from {source_ip}, {why}")
+
     def updated(self, policies: Policies) -> Policies:
         """Return policies with the rules of others added, which replace those about the same resources."""
         return Policies(_updated(self.custom, policies.custom), _updated(self.default, policies.default))
@@ -99,6 +107,9 @@ class Policies:
         if policy_type is PolicyType.CUSTOM:
             return attrs.evolve(self, custom=_others(self.custom, resource))
         return attrs.evolve(self, default=_others(self.default, resource))
+
+
+NO_POLICIES = Policies()
 
 
 def _others(rules: Iterable[Rule], resource: Resource) -> tuple[Rule, ...]:

@@ -93,6 +93,12 @@ class ServerAccess:
         """Check the same for a group."""
         self._check(channel, command.ext_fields.get(ACCESS_KEY), command.code, actions, resources.group(group))
 
+    def check_resource(
+        self, channel: Channel, account: str | None, code: int, actions: tuple[Action, ...], resource: Resource
+    ) -> None:
+        """Raises BrokerError unless an account that was authenticated may do one of `actions`, as requests of this code do."""
+        self._check(channel, account, code, actions, resource)
+
     def may_publish(self, channel: Channel, account: str | None, *named: Resource) -> bool:
         """Return True if a client that connected with that account's signature may publish to all of these, by the
         current rights.

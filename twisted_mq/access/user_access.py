@@ -14,7 +14,7 @@ from twisted.internet import defer
 
 from twisted_mq.access.accounts import DISABLED, SUPER, Accounts
 from twisted_mq.access.names import ResourceNames
-from twisted_mq.access.policies import Decision, refused
+from twisted_mq.access.policies import NO_POLICIES, refused
 from twisted_mq.access.resources import Resource
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import UserInfo
@@ -171,11 +171,10 @@ class UserAccess:
                 self.authorized.check(key, functools.partial(self._check_right, channel, name, rights, resource))
 
     def _check_right(self, channel: Channel, name: str, rights: Rights, resource: Resource) -> None:
-        policies, source_ip = self.accounts.policies_of(name), channel.remote_address[0]
-        decision = None if policies is None else policies.decision(resource, rights.actions, source_ip)
-        if decision is Decision.ALLOW:
+        source_ip = channel.remote_address[0]
+        refusal = (self.accounts.policies_of(name) or NO_POLICIES).refusal(name, resource, rights.actions, source_ip)
+        if refusal is None:
             return
-        why = "no matched policies." if decision is None else "the decision is deny."
         self.log.info(
             "right refused: user={user} actions={actions} resource={resource} source={ip}",
             user=name,
@@ -183,4 +182,4 @@ class UserAccess:
             resource=str(resource),
             ip=source_ip,
         )
-        raise refused(f"User:{name} has no permission to access {resource} from {source_ip}, {why}")
+        raise refusal

@@ -52,6 +52,7 @@ def grpc_port(
         group=lambda group: broker.groups.find(group) if group_fault(group) is None else None,
         grpc_address=lambda name, address: _grpc_address(broker, name, address, port),
         secret_of=secret_of,
+        check_resource=access.check_resource if access.checks else None,
     )
     parts = Parts(options, LocalBrokers(local, broker.clock), broker.clock, broker.options.max_message_size)
     encryption = grpc_encryption(broker.options, broker.clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from twisted.internet import defer
@@ -10,6 +10,7 @@ from twisted.internet import defer
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicRouteData
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.proxy.client import GrpcClient
+from twisted_mq.proxy.rights import Wanted
 
 CALL_SECONDS = 2.0
 """The time limit of a broker for a request that does not wait (Apache's proxy: 2 s)."""
@@ -43,8 +44,14 @@ class Brokers(Protocol):
         `unwanted` is called with an answer that comes after the Deferred was cancelled, if it cannot be prevented.
         """
 
+    def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
+        """Fail with ProxyError unless the client's user has these rights. All are given if users are not checked."""
+
     def register(self, client: GrpcClient) -> defer.Deferred[None]:
-        """Register a client at its heartbeat. Fails with BrokerError for an expression that cannot be read."""
+        """Register a client at its heartbeat.
+
+        Fails with BrokerError for an expression that cannot be read, with ProxyError without the rights that its settings need.
+        """
 
     def unregister(self, client: GrpcClient) -> None:
         """Unregister a client that is gone."""

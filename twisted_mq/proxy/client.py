@@ -14,6 +14,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.messages import ClientType
 from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.channel import Request
 from twisted_mq.remoting.errors import RemotingSendError
 from twisted_mq.remoting.shares import address_of, share_of_account
 
@@ -37,12 +38,16 @@ class GrpcClient:
     telemetry: Call | None = None
     seen_at: float = 0.0
     """The time of the last heartbeat or settings in seconds of the clock."""
+    since: float = 0.0
+    """The time of the first settings in seconds of the clock."""
     connected_now: bool = True
     access_key: str | None = None
     """The user who signs the client's calls. It stays the same while the client is known."""
     account: str | None = None
     commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
     """Called with the commands that brokers send one-way."""
+    requests: Callable[[GrpcClient, Request, float], defer.Deferred[RemotingCommand]] | None = None
+    """Called with the requests of brokers, and the seconds to wait for an answer."""
     lost: Callable[[GrpcClient], object] | None = None
     groups: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
     """The producer groups and the consumer groups that the client is registered with."""
@@ -104,9 +109,11 @@ class GrpcClient:
         """Return whether the client is connected and has an open Telemetry stream."""
         return self.connected_now and self.telemetry is not None and not self.telemetry.is_over
 
-    def send_request(self, request: object, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
-        """Fail with RemotingSendError: gRPC clients take only one-way commands, and answer by calls of their own."""
-        return defer.fail(RemotingSendError(f"client {self.client_id} is a gRPC client, which takes no such request"))
+    def send_request(self, request: Request, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
+        """Return the client's answer to a request of a broker, see `relays`. Fails with RemotingError."""
+        if self.requests is None:
+            return defer.fail(RemotingSendError(f"client {self.client_id} takes no requests"))
+        return self.requests(self, request, timeout_seconds)
 
     def send_one_way(self, command: RemotingCommand) -> None:
         """Pass on a one-way command of a broker."""

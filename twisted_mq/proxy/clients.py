@@ -14,6 +14,7 @@ from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.channel import Request
 from twisted_mq.remoting.transport import packed
 
 LANGUAGES = {"GOLANG": "GO", "DOT_NET": "DOTNET", "NODE_JS": "HTTP"}
@@ -40,6 +41,7 @@ class Clients:
         self._known: dict[str, GrpcClient] = {}
         self._waiting: dict[str, list[defer.Deferred[GrpcClient]]] = {}
         self.commands: Callable[[GrpcClient, RemotingCommand], object] | None = None
+        self.requests: Callable[[GrpcClient, Request, float], defer.Deferred[RemotingCommand]] | None = None
         self.budget: Budget[GrpcClient] = Budget()
 
     def __len__(self) -> int:
@@ -67,6 +69,8 @@ class Clients:
         client.remember("settings", settings.ByteSize() + CLIENT_BYTES)
         if client.client_id not in self._known and len(self._known) >= MOST_CLIENTS:
             raise ProxyError("TOO_MANY_REQUESTS", f"{len(self._known)} clients are connected")
+        if client.settings is None:
+            client.since = self._clock.seconds()
         client.settings = settings
         client.remote_address = call.peer
         client.connected_now = True
@@ -105,6 +109,11 @@ class Clients:
         self._lost(client)
         self.budget.forget(client)
 
+    def on_stream(self, call: Call) -> GrpcClient | None:
+        """Return the client whose present Telemetry stream this is; None for a stream that another one replaced."""
+        client = self._known.get(client_id_of(call))
+        return client if client is not None and client.telemetry is call else None
+
     def producers_of(self, topic: str) -> list[GrpcClient]:
         """Return the clients that publish to a topic and have a Telemetry stream."""
         return [one for one in self._known.values() if one.telemetry is not None and topic in one.groups[0]]
@@ -120,6 +129,7 @@ class Clients:
             self._clock,
             access_key=user,
             commands=self._tell,
+            requests=self.requests,
             lost=self.drop,
             budget=self.budget,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from twisted.internet import defer, interfaces
@@ -31,6 +31,7 @@ from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.fresh import Fresh
 from twisted_mq.proxy.registrations import groups_of
 from twisted_mq.proxy.requests import make_request
+from twisted_mq.proxy.rights import Wanted, of_client
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.proxy.users import Signatures
 from twisted_mq.remoting.backoff import Backoff
@@ -163,12 +164,17 @@ class ClusterBrokers:
         asked.addErrback(lambda reason: self.log.warn("late answer not given back: {e}", e=reason.value))
         return waiting if signatures is None else waiting.addCallback(_permitted)
 
+    def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
+        signatures = self._signatures
+        return defer.succeed(None) if signatures is None else defer.ensureDeferred(signatures.permit(client, wanted))
+
     # transactions: brokers ask producers that they know
 
     def register(self, client: GrpcClient) -> defer.Deferred[None]:
         return defer.ensureDeferred(self._register(client))
 
     async def _register(self, client: GrpcClient) -> None:
+        await self.permit(client, of_client(client))
         client.groups = producers, _ = groups_of(client)
         new = []
         for topic in producers - self._transactional:

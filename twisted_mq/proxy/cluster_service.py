@@ -135,4 +135,4 @@ def _signatures(options: ProxyServiceOptions, clock: interfaces.IReactorTime) ->
     if own is None:
         reason = "needs innerClientAuthenticationCredentials, which brokers have too: they are asked about users"
         raise ConfigError(reason, key="authenticationEnabled", value="true")
-    return Signatures(own, clock)
+    return Signatures(own, clock, authorizes=options.authorization_enabled)

@@ -5,13 +5,14 @@ Nothing here imports the broker. The broker passes in its table of processors an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
+from twisted_mq.access.resources import Resource
 from twisted_mq.protocol.bodies import (
     HeartbeatData,
     ProducerData,
@@ -22,6 +23,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import UnregisterClientRequestHeader
+from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.protocol.wire.signature import Credentials, sign
@@ -29,6 +31,7 @@ from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.registrations import consumer_data, groups_of
 from twisted_mq.proxy.requests import make_request, succeeded
+from twisted_mq.proxy.rights import Wanted, of_client
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.channel import Processor, Ready
 
@@ -49,6 +52,8 @@ class LocalBroker:
     """Returns the host and port at which a broker of this name and address serves gRPC clients."""
     secret_of: Callable[[str], str | None] | None = None
     """Returns a user's secret. It is None itself if users are not authenticated."""
+    check_resource: Callable[[GrpcClient, str | None, int, tuple[Action, ...], Resource], None] | None = None
+    """Raises BrokerError if a user may do none of the actions. It is None itself if users are not checked."""
 
 
 class LocalBrokers:
@@ -108,7 +113,23 @@ class LocalBrokers:
         self._dispatching = None
         self._broker.dispatch()
 
+    def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
+        return defer.execute(self._permit, client, wanted)
+
+    def _permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> None:
+        check = self._broker.check_resource
+        if check is None:
+            return
+        try:
+            for resource, actions in wanted:
+                check(client, client.access_key, RequestCode.GET_ROUTEINFO_BY_TOPIC, actions, resource)
+        except BrokerError as error:
+            raise ProxyError("UNAUTHORIZED", error.remark) from None
+
     def register(self, client: GrpcClient) -> defer.Deferred[None]:
+        return self.permit(client, of_client(client)).addCallback(lambda _: self._register(client))
+
+    def _register(self, client: GrpcClient) -> defer.Deferred[None]:
         producers, consumers = groups_of(client)
         data = HeartbeatData(
             client_id=client.client_id,

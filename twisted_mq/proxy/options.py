@@ -43,6 +43,12 @@ class ProxyOptions:
         type="long",
         low=1,
     )
+    proxy_protocol_from: str = option(
+        "proxyProtocolFrom",
+        "",
+        "load balancers that tell the addresses of clients in PROXY headers (versions 1 and 2): addresses or ranges such as"
+        " 10.0.0.0/8, separated by commas; ours, Apache's proxy believes everyone",
+    )
     max_user_property_size: int = option(
         "maxUserPropertySize", 16_384, "bytes of names and values of a message's properties, tag and keys", low=1
     )
@@ -117,6 +123,12 @@ class ProxyOptions:
         1000,
         "ms after which messages of a client that is gone come back",
         type="long",
+        low=1,
+    )
+    grpc_proxy_relay_request_timeout_in_seconds: int = option(
+        "grpcProxyRelayRequestTimeoutInSeconds",
+        5,
+        "s that a client has to answer what an operator asks it: thread stacks, a message to verify",
         low=1,
     )
     transaction_data_expire_millis: int = option(
@@ -212,7 +224,10 @@ class ProxyServiceOptions(ProxyOptions):
         "authenticationEnabled", False, "calls need a user's signature; brokers are asked about users and check rights"
     )
     authorization_enabled: bool = option(
-        "authorizationEnabled", False, "brokers check rights, and have this setting too; needs authenticationEnabled"
+        "authorizationEnabled",
+        False,
+        "rights are checked: by the brokers, which have this setting too, and for routes and settings of clients by the"
+        " proxy; needs authenticationEnabled",
     )
     inner_client_authentication_credentials: str | None = option(
         "innerClientAuthenticationCredentials",

@@ -14,6 +14,7 @@ from twisted_mq.proxy.grpc.health import HEALTH, Health
 from twisted_mq.proxy.grpc.limits import Limits
 from twisted_mq.proxy.grpc.reflection import Reflection
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
+from twisted_mq.proxy.grpc.trusted_proxies import TrustedProxies
 from twisted_mq.proxy.messages import MESSAGING
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.service import MessagingService
@@ -34,6 +35,7 @@ class GrpcPort:
         encryption: ServerEncryption | None,
         max_connections: int,
     ) -> None:
+        """Raises ConfigError."""
         self.messaging = MessagingService(parts, authentication)
         limits = Limits(
             message_bytes=parts.options.grpc_max_inbound_message_size,
@@ -49,8 +51,9 @@ class GrpcPort:
         self.factory = GrpcServerFactory(self.shared, max_connections)
         self.clock = parts.clock
         self._encryption = encryption
-        if encryption is not None:
-            self.factory.expect = encryption.expect
+        self.factory.expect = None if encryption is None else encryption.expect
+        if parts.options.proxy_protocol_from:
+            self.factory.expect = TrustedProxies.parse(parts.options.proxy_protocol_from, self.factory.expect).expect
         self._look: PeriodicJob | None = None
         self._listening: interfaces.IListeningPort | None = None
         self.port = 0

@@ -17,6 +17,7 @@ from twisted_mq.proxy.messages import (
 )
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import accepted_types, broker_queues, endpoints_of, permission, permissions, readable
+from twisted_mq.proxy.rights import of_consumer, of_route
 from twisted_mq.proxy.statuses import ProxyError, ok
 
 WHOLE_BROKER = -1
@@ -32,6 +33,7 @@ class Routing:
     async def query_route(self, client: GrpcClient, request: Any) -> Any:
         """Return each queue of the topic, for each broker process that has it."""
         topic = checked_topic(request.topic)
+        await self._parts.brokers.permit(client, of_route(topic))
         route = await self._parts.brokers.route(topic)
         types = accepted_types(await self._parts.brokers.message_type(topic))
         queues = []
@@ -57,6 +59,7 @@ class Routing:
     async def query_assignment(self, client: GrpcClient, request: Any) -> Any:
         """Return a push consumer's assignments: one for each broker, or one for each queue if the group consumes in order."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
+        await self._parts.brokers.permit(client, of_consumer(group, topic))
         config = await self._parts.brokers.group(group, topic)
         order = config is not None and config.consume_message_orderly
         assignments = []

@@ -180,6 +180,7 @@ class MessagingService:
     def _lost(self, client: GrpcClient) -> None:
         """Release the resources of a client that has disconnected, or whose heartbeats stopped."""
         self.presence.forget(client)
+        self.telemetry.relays.forget(client)
         self.receiving.renewal.forget(client)
         self._parts.brokers.unregister(client)
         if client.telemetry is not None:

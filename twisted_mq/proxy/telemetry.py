@@ -24,11 +24,16 @@ from twisted_mq.proxy.grpc.status import GrpcStatus
 from twisted_mq.proxy.messages import RecoverOrphanedTransactionCommand, TelemetryCommand
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.presence import Presence
+from twisted_mq.proxy.relays import Relays
 from twisted_mq.proxy.sending import Transactions
 from twisted_mq.proxy.settings import answered_settings
 from twisted_mq.proxy.statuses import ProxyError, ok, status_of
 
 Authenticate = Callable[[Call], Awaitable[str | None]]
+
+
+ANSWERS = frozenset({"thread_stack_trace", "verify_message_result", "verify_message_command"})
+"""The commands that answer requests of brokers. Node's client sends verify_message_command back if it refuses."""
 
 
 class Telemetry:
@@ -49,7 +54,9 @@ class Telemetry:
         self._presence = presence
         self._transactions = transactions
         self._authenticate = authenticate
+        self.relays = Relays(parts)
         clients.commands = self.command
+        clients.requests = self.relays.ask
 
     # the stream
 
@@ -59,9 +66,14 @@ class Telemetry:
         call.half_closed = call.finish
 
     def _received(self, call: Call, command: Any) -> None:
-        if command.WhichOneof("command") == "settings":
+        kind = command.WhichOneof("command")
+        if kind == "settings":
             answered = defer.ensureDeferred(self._settings(call, command.settings))
             answered.addErrback(self._refused, call)
+        elif kind in ANSWERS:
+            client = self._clients.on_stream(call)
+            if client is not None:
+                self.relays.answer(client, getattr(command, kind).nonce, command)
 
     async def _settings(self, call: Call, settings: Any) -> None:
         pub_sub = settings.WhichOneof("pub_sub")

@@ -46,12 +46,17 @@ def asking(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
     }
     with MODES[request.param](store="memory", broker_options=options) as server:
         if isinstance(server, ProxiedServer):
-            names = "authentication_enabled", "inner_client_authentication_credentials"
+            names = "authentication_enabled", "authorization_enabled", "inner_client_authentication_credentials"
             server.proxy_options = {name: options[name] for name in names}
         accounts = server._cluster.broker._access.accounts  # type: ignore[union-attr]
         server._thread.call(lambda: accounts.create_user(UserInfo("ada", "of-ada")))
         server._thread.call(lambda: accounts.create_user(UserInfo("bob", "of-bob", user_status="disable")))
-        rules = [PolicyEntryInfo("Topic:shop*", ["Pub", "Sub"], [], "Allow")]
+        rules = [
+            PolicyEntryInfo("Topic:shop*", ["Pub", "Sub"], [], "Allow"),
+            PolicyEntryInfo("Topic:read*", ["Sub"], [], "Allow"),
+            PolicyEntryInfo("Topic:far*", ["Pub", "Sub"], ["10.9.9.9"], "Allow"),
+            PolicyEntryInfo("Group:readers", ["Sub"], [], "Allow"),
+        ]
         policy = AclInfo("User:ada", [PolicyInfo("Custom", rules)])
         server._thread.call(lambda: accounts.put_policies("User:ada", policy))
         yield server
@@ -83,12 +88,40 @@ def test_user_may_do_what_policies_allow(asking):
     ada = signed("ada", "of-ada")
     assert (sent(asking, allowed, ada), sent(asking, other, ada)) == ("OK", "UNAUTHORIZED")
     with GrpcClient(asking.grpc, **ada) as client:
-        answers = client.settle_consumer(allowed, "not-allowed")
-        if not isinstance(asking, ProxiedServer):  # which does not tell brokers of consumers
-            assert code(answers) == "UNAUTHORIZED"
+        assert code(client.settle_consumer(allowed, "not-allowed")) == "UNAUTHORIZED"
         given = {"group": {"name": "not-allowed"}, "invisible_duration": {"seconds": 10}}
         received = client.receive_all(message_queue={"topic": {"name": allowed}}, **given)
         assert [code(one) for one in received] in (["UNAUTHORIZED"], ["UNRECOGNIZED_CLIENT_TYPE"])
+
+
+def test_routes_assignments_and_settings_need_their_rights(asking):
+    """A route needs a right to publish or to subscribe, an assignment those of group and topic, as at Apache's proxy."""
+    shop, read, far, stock = (asking.new_topic(name) for name in ("shop", "read", "far", "stock"))
+    for user, secret, rights in (
+        ("root", SECRET, dict.fromkeys((shop, read, far, stock), (True, True, True))),
+        (
+            "ada",
+            "of-ada",
+            {shop: (True, True, True), read: (True, True, False), far: (False,) * 3, stock: (False,) * 3},
+        ),
+    ):
+        for topic, expected in rights.items():
+            asked = {"topic": {"name": topic}, "endpoints": ENDPOINTS}
+            found = []
+            for ask in (
+                lambda client, asked=asked: client.call("QueryRoute", **asked),
+                lambda client, asked=asked: client.call("QueryAssignment", group={"name": "readers"}, **asked),
+                lambda client, topic=topic: client.settle_producer(topic),
+            ):
+                with GrpcClient(asking.grpc, **signed(user, secret)) as client:
+                    found.append(code(ask(client)))
+            assert found == ["OK" if one else "UNAUTHORIZED" for one in expected], (user, topic)
+    with GrpcClient(asking.grpc, **signed("ada", "of-ada")) as client:
+        asked = {"topic": {"name": shop}, "endpoints": ENDPOINTS}
+        assert code(client.call("QueryAssignment", group={"name": "others"}, **asked)) == "UNAUTHORIZED"
+        assert code(client.settle_consumer(read, "readers")) == "OK"
+    with GrpcClient(asking.grpc, **signed("ada", "of-ada")) as client:
+        assert code(client.settle_consumer(stock, "readers")) == "UNAUTHORIZED"
 
 
 def test_client_id_of_another_user_is_refused(asking):

@@ -6,12 +6,16 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.protocol.bodies import UserInfo, encode_body
+from twisted_mq.protocol.bodies import AclInfo, UserInfo, encode_body
+from twisted_mq.protocol.bodies.auth import PolicyEntryInfo, PolicyInfo
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import Credentials, is_signed
+from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.fresh import FRESH_SECONDS
+from twisted_mq.proxy.rights import of_route
+from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.proxy.users import MOST_CHARACTERS, Signatures
 
 OWN = Credentials("inner", "of-the-servers")
@@ -54,6 +58,38 @@ class SignatureTests(SynchronousTestCase):
         for _ in range(2):
             self.failureResultOf(self.signatures.secret_of("refused"), BrokerError)
         self.assertEqual(self.asked, ["refused"] * 2)
+
+    def test_rights_are_those_of_the_policies_that_a_broker_has(self) -> None:
+        signatures = Signatures(OWN, self.clock, authorizes=True)
+        rule = PolicyEntryInfo("Topic:shop*", ["Pub"], ["10.0.0.1"], "Allow")
+        policies = {"User:ada": AclInfo("User:ada", [PolicyInfo("Custom", [rule])])}
+
+        def ask(command: RemotingCommand) -> defer.Deferred[RemotingCommand]:
+            if command.code != RequestCode.AUTH_GET_ACL:
+                return self.ask(command)
+            self.asked.append(command.ext_fields["subject"])
+            found = policies.get(command.ext_fields["subject"])
+            return defer.succeed(command.answer(body=b"" if found is None else encode_body(found)))
+
+        signatures.ask = ask
+        self.users["root"] = UserInfo("root", "of-root", "Super")
+        self.users["cid"] = UserInfo("cid", "of-cid")
+
+        def permitted(user: str | None, topic: str, address: str = "10.0.0.1") -> bool:
+            client = GrpcClient("id", "PYTHON", (address, 1), b"", self.clock, access_key=user)
+            asked = defer.ensureDeferred(signatures.permit(client, of_route(topic)))
+            refused = self.successResultOf(asked.addErrback(lambda reason: reason.trap(ProxyError)))
+            return refused is None
+
+        self.assertEqual(
+            [permitted("ada", "shop"), permitted("ada", "stock"), permitted("ada", "shop", "10.0.0.2")],
+            [True, False, False],
+        )
+        self.assertEqual(
+            [permitted("root", "stock"), permitted("cid", "shop"), permitted("eve", "shop"), permitted(None, "shop")],
+            [True, False, False, False],
+        )
+        self.assertEqual(self.asked, ["ada", "User:ada", "root", "cid", "User:cid", "eve"])
 
     def test_requests_are_signed_by_their_user_and_others_by_the_proxy(self) -> None:
         self.secret_of("ada")
