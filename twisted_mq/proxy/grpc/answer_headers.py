@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from hpack.hpack import Encoder
 
 MOST_KEPT = 16
+Block: TypeAlias = tuple[tuple[bytes, bytes], ...]
+"""The headers of a block, as HPACK takes them."""
+
+
+def as_block(headers: Iterable[tuple[str, str]]) -> Block:
+    """Return headers as bytes."""
+    return tuple((name.encode(), value.encode()) for name, value in headers)
 
 
 class AnswerEncoder:
@@ -14,7 +22,7 @@ class AnswerEncoder:
 
     def __init__(self) -> None:
         self._encoder = Encoder()
-        self._kept: dict[tuple[tuple[bytes, bytes], ...], bytes] = {}
+        self._kept: dict[Block, bytes] = {}
 
     @property
     def header_table_size(self) -> int:

@@ -37,7 +37,7 @@ from twisted.python import failure
 from zope.interface import implementer
 
 from twisted_mq.logs import Logger
-from twisted_mq.proxy.grpc.answer_headers import AnswerEncoder
+from twisted_mq.proxy.grpc.answer_headers import AnswerEncoder, as_block
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.grpc.framing import MessageDecoder
 from twisted_mq.proxy.grpc.header_decoder import HeaderDecoder
@@ -63,6 +63,8 @@ EMPTY_DATA = Allowance(1000, 10)
 PIECE_BYTES = 4096
 """The limit of bytes that are parsed in one piece: frames of some 40 calls."""
 LAST_STREAM = 2**31 - 1
+OK = status_headers(GrpcStatus.OK)
+OK_HEADERS, OK_TRAILERS = as_block(RESPONSE_HEADERS), as_block(OK)
 KEEPALIVE, CONFIRM = b"mq-proxy", b"mq-taken"
 """What pings carry: one after a silence, and one behind answers that a client has to confirm."""
 MOST_UNCONFIRMED = 10_000
@@ -530,7 +532,7 @@ class GrpcConnection(protocol.Protocol):
         stream = self._streams.get(call.stream_id)
         if stream is None or stream.trailers is not None:
             return
-        stream.trailers = status_headers(status, message)
+        stream.trailers = status_headers(status, message) if status or message else OK
         self._shared.ended[status] += 1
         running, stream.running = stream.running, None
         call.over()
@@ -554,6 +556,15 @@ class GrpcConnection(protocol.Protocol):
             connection.send_headers(stream_id, [*RESPONSE_HEADERS, *stream.trailers], end_stream=True)
             self._done(stream)
             return
+        if stream.trailers is OK and outgoing and not stream.answering and not self._paused:
+            headers = stream.call.head.response_headers
+            first = OK_HEADERS if headers is RESPONSE_HEADERS else as_block(headers)
+            if connection.answer(stream_id, first, outgoing, OK_TRAILERS):
+                outgoing.clear()
+                self._count_unsent(stream)
+                self._buckets[PingReceived].refill()
+                self._done(stream)
+                return
         if outgoing and not stream.answering:
             connection.send_headers(stream_id, stream.call.head.response_headers)
             stream.answering = True
