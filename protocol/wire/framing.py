@@ -94,6 +94,16 @@ def encode_frame(command: RemotingCommand) -> bytes:
     return frame(command.serialize_type, _ENCODERS[command.serialize_type](command), command.body)
 
 
+def decode_frame(whole: bytes) -> RemotingCommand:
+    """Return the command of one whole frame that was encoded here. Raises FrameError, CommandError."""
+    _, mark = _unpack_head(whole, 0)
+    body_at = HEAD_BYTES + (mark & 0xFFFFFF)
+    decode = _DECODERS.get(mark >> 24)
+    if decode is None or frame_bytes(whole, 0) != len(whole) or body_at > len(whole):
+        raise FrameError(f"{len(whole)} bytes are not one frame", 0)
+    return decode(whole[HEAD_BYTES:body_at], whole[body_at:])
+
+
 JSON_CODE, BINARY_CODE = slice(HEAD_BYTES, HEAD_BYTES + 13), slice(HEAD_BYTES, HEAD_BYTES + 2)
 """The place of the code in frames that are made here, by the form of their header: {"code":19, or two bytes."""
 

@@ -25,7 +25,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import UnregisterClientRequestHeader
 from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.framing import FrameDecoder
+from twisted_mq.protocol.wire.framing import decode_frame
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.client import GrpcClient
@@ -166,4 +166,4 @@ def _as_command(answer: Ready) -> RemotingCommand:
         return answer
     if answer is None:
         raise defer.CancelledError
-    return FrameDecoder().receive_data(bytes(answer))[0]
+    return decode_frame(bytes(answer))

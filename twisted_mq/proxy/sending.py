@@ -135,7 +135,7 @@ class Sending:
             raise ProxyError("MESSAGE_CORRUPTED", "no message to send")
         check_count("messages", len(messages))
         topic = checked_topic(messages[0].topic)
-        if any(one.topic.name != topic for one in messages):
+        if len(messages) > 1 and any(one.topic.name != topic for one in messages):
             raise ProxyError("MESSAGE_CORRUPTED", "messages of several topics in one call")
         now_ms = parts.now_ms()
         for message in messages:

@@ -45,7 +45,7 @@ from twisted_mq.protocol.headers import (
 )
 from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.framing import FrameDecoder
+from twisted_mq.protocol.wire.framing import decode_frame
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel, Processor, Ready
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
@@ -343,6 +343,6 @@ def _then(answer: Answer, change: Callable[[RemotingCommand], None]) -> Answer:
 def _of_ready(answer: Ready, change: Callable[[RemotingCommand], None]) -> Ready:
     if answer is None:
         return None
-    command = answer if isinstance(answer, RemotingCommand) else FrameDecoder().receive_data(bytes(answer))[0]
+    command = answer if isinstance(answer, RemotingCommand) else decode_frame(bytes(answer))
     change(command)
     return command

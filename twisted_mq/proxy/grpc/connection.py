@@ -474,8 +474,10 @@ class GrpcConnection(protocol.Protocol):
         self._watch_deadline(stream)
 
     def _watch_deadline(self, stream: Stream) -> None:
+        if stream.trailers is not None or stream.call.is_over:
+            return
         remaining = stream.call.remaining_seconds()
-        if remaining is not None and not stream.call.is_over and stream.trailers is None:
+        if remaining is not None:
             stream.timer = self._shared.clock.callLater(remaining, self._late, stream)
 
     def _late(self, stream: Stream) -> None:
