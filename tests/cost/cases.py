@@ -171,6 +171,7 @@ def _resets() -> bytes:
 
 GRPC = (
     ("messages in one SendMessage, 4 MiB", 1, _calls("SendMessage", _messages)),
+    ("empty messages in one SendMessage, 16 MiB", 1, _calls("SendMessage", lambda: b"\x0a\x00" * (8 << 20))),
     ("entries in one AckMessage, 100,000", 1, _calls("AckMessage", _acks)),
     ("subscriptions in one Telemetry, 50,000", 1, _calls("Telemetry", _subscriptions)),
     ("gzip of 64 MiB", 1, _calls("SendMessage", lambda: gzip.compress(bytes(64 << 20), 1), packed=True)),

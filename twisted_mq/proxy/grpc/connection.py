@@ -39,6 +39,7 @@ from zope.interface import implementer
 from twisted_mq.logs import Logger
 from twisted_mq.proxy.grpc.answer_headers import AnswerEncoder, as_block
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
+from twisted_mq.proxy.grpc.field_counts import check_fields
 from twisted_mq.proxy.grpc.framing import MessageDecoder
 from twisted_mq.proxy.grpc.header_decoder import HeaderDecoder
 from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
@@ -383,6 +384,7 @@ class GrpcConnection(protocol.Protocol):
 
     def _message(self, stream: Stream, message: bytes) -> None:
         """Parse a message and hand it to its call. Raises GrpcError."""
+        check_fields(stream.method.request, message)
         try:
             request = stream.method.request.FromString(message)
         except DecodeError as error:

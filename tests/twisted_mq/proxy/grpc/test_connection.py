@@ -25,7 +25,9 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.grpc_wire import ECHO, MANY, SLOW, TALK, Wire, echo, message, methods
 from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
+from twisted_mq.proxy import messages as v2
 from twisted_mq.proxy.grpc import connection
+from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.grpc.limits import Limits
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
@@ -290,15 +292,7 @@ class FlowControlTests(SynchronousTestCase):
     def test_large_request_passes_the_servers_windows(self):
         wire = Wire(methods())
         text = "x" * 3_000_000
-        stream = wire.begin(ECHO)
-        body = message(text)
-        while body:
-            room = min(wire.client.local_flow_control_window(stream), wire.client.max_outbound_frame_size, len(body))
-            self.assertGreater(room, 0)
-            wire.client.send_data(stream, body[:room], end_stream=room == len(body))
-            body = body[room:]
-            wire.send()
-            wire.receive()
+        stream = wire.upload(ECHO, message(text))
         wire.exchange()
         for _ in range(60):
             wire.client.increment_flow_control_window(65_535)
@@ -422,6 +416,46 @@ class AttackTests(SynchronousTestCase):
         wire.exchange()
         stream = wire.call(ECHO, "x")
         self.assertEqual((wire.status(stream)[0], wire.shared.calls), (GrpcStatus.RESOURCE_EXHAUSTED, 10))
+
+    def test_message_of_very_many_fields_is_refused_before_it_is_parsed(self):
+        parsed = []
+        request = v2.SendMessageRequest
+
+        class Watched:
+            DESCRIPTOR = request.DESCRIPTOR
+
+            @staticmethod
+            def FromString(data):
+                parsed.append(len(data))
+                return request.FromString(data)
+
+        method = Method(Watched, lambda call, asked: StringValue(value=str(len(asked.messages))))
+        wire = Wire({ECHO: method})
+        for data, status in (
+            (b"\x0a\x00" * 32_768, GrpcStatus.OK),
+            (b"\x0a\x00" * 40_001, GrpcStatus.RESOURCE_EXHAUSTED),
+            (b"\x0a\x82\x80\x08" + b"\x12\x00" * 65_537, GrpcStatus.RESOURCE_EXHAUSTED),
+            (b"\x7b" * 70_000, GrpcStatus.RESOURCE_EXHAUSTED),
+        ):
+            stream = wire.upload(ECHO, frame(data))
+            wire.exchange()
+            self.assertEqual((wire.status(stream) or [None])[0], status)
+        self.assertEqual(parsed, [65_536])
+        self.assertEqual((wire.status(wire.call(ECHO, frame(b""))) or [None])[0], GrpcStatus.OK)
+
+    def test_messages_that_protobuf_cannot_read_end_their_call_alone(self):
+        """Groups nested too deep, lengths past the end and of 2^63, a number of eleven bytes."""
+        wire = Wire({ECHO: Method(v2.SendMessageRequest, lambda call, asked: StringValue(value="served"))})
+        for data in (
+            b"\x7b" * 5000 + b"\x7c" * 5000,
+            b"\x0a\xff\xff\xff\xff\x07",
+            b"\x0a" + b"\xff" * 9 + b"\x7f",
+            b"\xff" * 11,
+            b"\x0f",
+            b"\x0a\x02\x12\x09",
+        ):
+            self.assertEqual((wire.status(wire.call(ECHO, frame(data))) or [None])[0], GrpcStatus.INTERNAL, data[:8])
+        self.assertFalse(wire.is_closed)
 
     def test_what_is_no_http2(self):
         for data in (b"GET / HTTP/1.1\r\n\r\n" * 3, b"\0" * 100):
