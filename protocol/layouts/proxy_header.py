@@ -1,16 +1,16 @@
-"""The header that a load balancer sends before a client's first byte (HAProxy's PROXY protocol, versions 1 and 2).
+"""The header that a load balancer sends before the first byte of a client: PROXY protocol of HAProxy, versions 1 and 2.
 
-Version 1 is a line of text, at most 107 bytes: `PROXY TCP4 192.0.2.1 192.0.2.9 56324 8081`, CR, LF. Version 2:
+Version 1 is a line of text, at most 107 bytes: `PROXY TCP4 192.0.2.1 192.0.2.9 56324 8081`, CR, LF. Version 2 is binary:
 
-offset  size  name
-0       12    signature
-12      1     version_command   0x21: for a client; 0x20: of the load balancer itself
-13      1     family            0x11 TCP over IPv4, 0x21 TCP over IPv6; others have no address that counts here
-14      2     length            of addresses and extensions that follow
-16      4|16  source
-..      4|16  destination
-..      2     source_port
-..      2     destination_port
+    offset  size  name
+    0       12    signature
+    12      1     version_command   0x21: for a client; 0x20: of the load balancer itself
+    13      1     family            0x11 TCP over IPv4, 0x21 TCP over IPv6; others have no address that counts here
+    14      2     length            of addresses and extensions that follow
+    16      4|16  source
+    ..      4|16  destination
+    ..      2     source_port
+    ..      2     destination_port
 """
 
 from __future__ import annotations

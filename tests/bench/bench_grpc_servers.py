@@ -29,6 +29,7 @@ WARM_UP_CALLS = 2000
 TICKS_A_SECOND = 100
 PATH = f"/{v2.SERVICE}/SendMessage"
 TOPIC = "Bench"
+METADATA = [("x-mq-client-id", "bench@1@0@abcdef"), ("x-mq-language", "PYTHON")]
 
 
 def served(address: str) -> None:
@@ -156,8 +157,9 @@ class Server:
         command = [sys.executable, "-m", "tests.bench.bench_grpc_servers", "--serve", kind]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
-        address = self._process.stdout.readline().strip()
-        self._channel = grpc.insecure_channel(address)
+        self.address = self._process.stdout.readline().strip()
+        self.pid = self._process.pid
+        self._channel = grpc.insecure_channel(self.address)
         self._send = self._channel.unary_unary(
             PATH, v2.SendMessageRequest.SerializeToString, v2.SendMessageResponse.FromString
         )
@@ -170,14 +172,19 @@ class Server:
         self._process.terminate()
         self._process.wait(20)
 
+    def send(self, request: Any) -> None:
+        """Send, and wait for the answer."""
+        answer = self._send(request, timeout=20, metadata=METADATA)
+        if answer.status.code != v2.Code.OK:
+            sys.exit(f"a call failed: {answer.status.message}")
+
     def calls(self, in_flight: int, *, most: int | None = None, seconds: float = 60.0) -> tuple[int, float, float]:
         """Call for a while. Return how many calls ended, in how many seconds, and the server's processor seconds."""
-        metadata = [("x-mq-client-id", "bench@1@0@abcdef"), ("x-mq-language", "PYTHON")]
         waiting: collections.deque[Any] = collections.deque()
         began, spent, count = time.monotonic(), self._spent(), 0
         while (most is None or count < most) and time.monotonic() - began < seconds:
             while len(waiting) < in_flight:
-                waiting.append(self._send.future(next(self._requests), timeout=20, metadata=metadata))
+                waiting.append(self._send.future(next(self._requests), timeout=20, metadata=METADATA))
             answer = waiting.popleft().result()
             if answer.status.code != v2.Code.OK:
                 sys.exit(f"a call failed: {answer.status.message}")

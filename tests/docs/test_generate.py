@@ -24,6 +24,7 @@ from twisted_mq.config.options import option_fields
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.protocol.layouts.queue_entry import QUEUE_EXTENSION_UNIT
 from twisted_mq.protocol.layouts.record import MESSAGE
+from twisted_mq.proxy.options import ProxyServiceOptions
 
 SAID_IN_WORDS = {"BLANK", "INDEX_SLOT"}
 HEAD_ROW = re.compile(r"(?<!\S)(\d+|\.\.) +([\d|]+|\.\.) +([a-z]\w+)")
@@ -72,7 +73,8 @@ def test_keys_of_other_classes_are_named_once() -> None:
 def test_every_key_that_a_file_may_have_stands_in_one_table_once() -> None:
     keys = [line.split("|")[1].strip(" `") for line in every_key().splitlines()[2:]]
     assert len(keys) == len(set(keys))
-    assert set(keys) == {*known_keys(), *option_fields(BrokerOptions), *option_fields(NamesrvOptions)}
+    options = (BrokerOptions, NamesrvOptions, ProxyServiceOptions)
+    assert set(keys) == {*known_keys(), *(key for one in options for key in option_fields(one))}
     rows = dict(zip(keys, every_key().splitlines()[2:], strict=True))
     assert (
         rows["highSpeedMode"]
