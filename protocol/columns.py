@@ -19,6 +19,6 @@ Buffer: TypeAlias = bytes | mmap | Bytes
 
 
 def window(data: Buffer, dtype: npt.DTypeLike) -> Entries:
-    """An element of `dtype` at every byte of the buffer but the last few; indexing copies, whatever the alignment."""
+    """Return an element of `dtype` at every byte of the buffer except the last few; indexing copies, at any alignment."""
     kind = np.dtype(dtype)
     return np.ndarray((max(0, len(data) - kind.itemsize + 1),), kind, data, 0, (1,))

@@ -81,5 +81,5 @@ class BrokerError(ProtocolError):
         self.ext_fields = ext_fields
 
     def with_fields(self, ext_fields: Mapping[str, str]) -> BrokerError:
-        """The same refusal, whose answer carries these fields."""
+        """Return the same refusal, with these fields in its answer."""
         return BrokerError(self.response_code, self.remark, ext_fields)

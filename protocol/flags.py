@@ -28,23 +28,23 @@ class MessageSysFlag:
 
 
 def transaction_value(sys_flag: int) -> int:
-    """The transaction bits: one of the TRANSACTION_..._TYPE values."""
+    """Return the transaction bits: one of the TRANSACTION_..._TYPE values."""
     return sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
 
 
 def reset_transaction_value(sys_flag: int, transaction_type: int) -> int:
-    """`sys_flag` with its transaction bits replaced."""
+    """Return `sys_flag` with its transaction bits replaced."""
     return (sys_flag & ~MessageSysFlag.TRANSACTION_ROLLBACK_TYPE) | transaction_type
 
 
 def without_commit(sys_flag: int) -> int:
-    """The flags as a client may set them: that a message was committed is the broker's to say."""
+    """Return the flags that a client may set: only the broker says that a message was committed."""
     committed = transaction_value(sys_flag) == MessageSysFlag.TRANSACTION_COMMIT_TYPE
     return sys_flag & ~MessageSysFlag.TRANSACTION_COMMIT_TYPE if committed else sys_flag
 
 
 def clear_compressed_flag(sys_flag: int) -> int:
-    """`sys_flag` of the same message with its body decompressed; the type bits stay, as in Apache."""
+    """Return `sys_flag` of the same message with its body decompressed; the type bits stay, as in Apache."""
     return sys_flag & ~MessageSysFlag.COMPRESSED_FLAG
 
 
@@ -66,7 +66,7 @@ class PullSysFlag:
 def build_pull_sys_flag(
     *, commit_offset: bool, suspend: bool, subscription: bool, class_filter: bool = False, lite_pull: bool = False
 ) -> int:
-    """sysFlag of a pull request (Apache: PullSysFlag.buildSysFlag)."""
+    """Return the sysFlag of a pull request (Apache: PullSysFlag.buildSysFlag)."""
     return (
         commit_offset * PullSysFlag.FLAG_COMMIT_OFFSET
         | suspend * PullSysFlag.FLAG_SUSPEND
@@ -105,7 +105,7 @@ def is_inherited(perm: int) -> bool:
 
 
 def perm_text(perm: int) -> str:
-    """`RWX` with a dash for each missing permission (Apache: PermName.perm2String)."""
+    """Return `RWX` with a dash for each missing permission (Apache: PermName.perm2String)."""
     return (
         ("R" if is_readable(perm) else "-")
         + ("W" if is_writeable(perm) else "-")

@@ -29,7 +29,7 @@ def _name_of(body_class: type) -> str:
 
 
 def decode_value(body_class: type[Body], value: Json) -> Body:
-    """A body from a JSON value that was read already. Raises BodyError."""
+    """Return a body from a parsed JSON value. Raises BodyError."""
     try:
         return cast(Body, reader_for(cast(Hashable, body_class))(value))
     except WrongValue as error:
@@ -37,7 +37,7 @@ def decode_value(body_class: type[Body], value: Json) -> Body:
 
 
 def decode_body(body_class: type[Body], data: bytes) -> Body:
-    """A body class, or `list[...]` of one, from JSON. Raises BodyError, which names the member."""
+    """Parse a body class, or `list[...]` of one, from JSON. Raises BodyError, which names the member."""
     try:
         value = loads(data)
     except BodyError as error:
@@ -47,14 +47,14 @@ def decode_body(body_class: type[Body], data: bytes) -> Body:
 
 @functools.cache
 def _written_members(body_class: type[attrs.AttrsInstance]) -> tuple[tuple[str, str], ...]:
-    """Pairs of wire name and attribute, in the order of the wire names."""
+    """Return pairs of wire name and attribute, in the order of the wire names."""
     fields = [field for field in attrs.fields(body_class) if field.metadata.get("written", True)]
     names = ((wire_name(field.name, field.metadata), field.name) for field in fields)
     return tuple(sorted(names))
 
 
 def to_value(body: object) -> Json:
-    """The JSON value of a body: dicts, lists, text, numbers, booleans; sets sorted, objects as keys as ObjectKey."""
+    """Return the JSON value of a body: dicts, lists, text, numbers, booleans; sets sorted, objects as keys as ObjectKey."""
     body_class = type(body)
     if body_class in _PLAIN_TYPES:
         return cast(Json, body)
@@ -79,5 +79,5 @@ def _to_key(key: object) -> str | int:
 
 
 def encode_body(body: object, standard: bool = False) -> bytes:
-    """The JSON of a body, or of a list of bodies; `standard` quotes the keys that the dialect leaves bare."""
+    """Return the JSON of a body, or of a list of bodies; `standard` quotes the keys that the dialect leaves bare."""
     return dumps(to_value(body), standard, sort=False)

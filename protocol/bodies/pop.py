@@ -99,7 +99,7 @@ class PopCheckPoint:
     )
 
     def offset_of(self, index: int) -> int:
-        """The queue offset of a message. Raises IndexError."""
+        """Return the queue offset of a message. Raises IndexError."""
         differences = self.offset_differences
         return self.start_offset + (differences[index] if differences else index)
 

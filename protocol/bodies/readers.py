@@ -110,7 +110,7 @@ def _list_reader(read_item: Reader, make: Callable[[list[object]], object]) -> R
 
 
 def _object_key_reader(read_object: Reader) -> Reader:
-    """Keys of a map that are objects: bare in the dialect, as text in standard JSON."""
+    """Return a reader of a map's keys that are objects: bare in the dialect, as text in standard JSON."""
 
     def read(value: Json) -> object:
         try:
@@ -152,7 +152,7 @@ def _annotated_reader(mark: Bits | Names) -> Reader:
 
 @functools.cache
 def reader_for(declared: Hashable) -> Reader:
-    """The reader of a declared type: a body class, a plain type, list, frozenset, dict, or one of these or None."""
+    """Return the reader of a declared type: a body class, a plain type, list, frozenset, dict, or one of these or None."""
     if declared in _PLAIN_READERS:
         return _PLAIN_READERS[declared]
     if isinstance(declared, type) and attrs.has(declared):

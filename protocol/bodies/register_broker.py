@@ -46,19 +46,19 @@ class RegisterBrokerBody:
 
 
 def topic_config_text(config: TopicConfig) -> str:
-    """A topic as one line of text (Apache: TopicConfig.encode)."""
+    """Return a topic as one line of text (Apache: TopicConfig.encode)."""
     numbers = f"{config.read_queue_nums} {config.write_queue_nums} {config.perm}"
     return f"{config.topic_name} {numbers} {config.topic_filter_type} {dumps(config.attributes).decode()}"
 
 
 def parse_topic_config(text: str) -> TopicConfig:
-    """A topic from its text. Attributes that cannot be read are left out, as Apache does. Raises BodyError."""
+    """Parse a topic from its text. Attributes that cannot be parsed are left out, as Apache does. Raises BodyError."""
     name, config = named_topic_config(text)
     return attrs.evolve(config, topic_name=name)
 
 
 def named_topic_config(text: str) -> tuple[str, TopicConfig]:
-    """Name and rest of a topic. Nearly all topics of a broker share the rest, and it is one object."""
+    """Return name and rest of a topic. Nearly all topics of a broker share the rest, and it is one object."""
     parts = text.split(" ", 5)
     if len(parts) < 5:
         raise BodyError(NAME, f"a topic's text has {len(parts)} parts of at least 5: {text[:200]!r}")
@@ -77,7 +77,7 @@ def _nameless(read: str, write: str, perm: str, kind: str, attributes: str = "{}
 
 
 def parse_attributes(text: bytes) -> dict[str, str]:
-    """Attributes from JSON; none where they cannot be read or are too long."""
+    """Parse attributes from JSON; none if they cannot be parsed or are too long."""
     if text == b"{}" or len(text) > MAX_TEXT_BYTES:
         return {}
     try:
@@ -92,7 +92,7 @@ def _with_length(data: bytes) -> bytes:
 
 
 def encode_register_broker(body: RegisterBrokerBody, compressed: bool) -> bytes:
-    """The body as it is sent; its CRC32 goes into the header's bodyCrc32."""
+    """Return the body as it is sent; its CRC32 goes into the header's bodyCrc32."""
     if not compressed:
         return encode_body(body)
     wrapper = body.topic_config_serialize_wrapper

@@ -50,7 +50,7 @@ Steps = Generator[None, None, RegisteredTopics]
 
 
 def decode_register_broker(data: bytes, compressed: bool, broker_version: int) -> RegisterBrokerBody:
-    """The body of REGISTER_BROKER in one go. `broker_version`: the MQVersion ordinal in the command. Raises BodyError."""
+    """Parse the body of REGISTER_BROKER in one go. `broker_version`: the MQVersion ordinal in the command. Raises BodyError."""
     steps = read_register_broker(data, compressed, broker_version)
     try:
         while True:
@@ -66,14 +66,14 @@ def decode_register_broker(data: bytes, compressed: bool, broker_version: int) -
 
 
 def read_register_broker(data: bytes, compressed: bool, broker_version: int) -> Steps:
-    """The body in steps. Raises BodyError."""
+    """Parse the body in steps. Raises BodyError."""
     if compressed:
         return (yield from _read_deflated(data, with_static_topics=broker_version >= V5_0_0))
     return (yield from _read_json(data, _JsonBody))
 
 
 def read_old_registration(data: bytes) -> Steps:
-    """The topics alone, as JSON: the body of brokers before V3_0_11. Raises BodyError."""
+    """Parse the topics alone, as JSON: the body of brokers before V3_0_11. Raises BodyError."""
     return (yield from _read_json(data, _JsonWrapper))
 
 
@@ -88,7 +88,7 @@ class _Parts:
         self._position = 0
 
     def count(self) -> int:
-        """A number of pieces: no more than can follow, at 4 bytes each, nor than MAX_TOPICS."""
+        """Read a number of pieces: not more than can follow, at 4 bytes each, nor than MAX_TOPICS."""
         count = self._number()
         left = len(self._data) - self._position
         if not 0 <= count <= left // 4:
@@ -230,7 +230,7 @@ def _read_json(data: bytes, form: type[_JsonBody] | type[_JsonWrapper]) -> Steps
 
 
 def _json(data: bytes, form: type[_JsonBody] | type[_JsonWrapper]) -> _JsonBody | _JsonWrapper | None:
-    """None for what is no standard JSON. Raises BodyError for members of other types."""
+    """Parse standard JSON, None for any other text. Raises BodyError for members of other types."""
     try:
         return msgspec.json.decode(data, type=form, strict=False)
     except msgspec.ValidationError as error:
@@ -246,7 +246,7 @@ _BARE_KEY = re.compile(rb"([{,])\s*(-?[0-9]+)\s*:")
 
 
 def _with_quoted_keys(data: bytes) -> Generator[None, None, bytes]:
-    """Each byte is looked at once or twice."""
+    """Quote bare keys, reading each byte once or twice."""
     pieces: list[bytes] = []
     position = told = 0
     while position < len(data):

@@ -39,7 +39,7 @@ class TopicConfig:
 
     @property
     def order_mode(self) -> str | None:
-        """ORDER_QUEUES or ORDER_TOGETHER; None for a topic that is not strictly ordered."""
+        """Return ORDER_QUEUES or ORDER_TOGETHER; None for a topic that is not strictly ordered."""
         return (self.attributes or {}).get(ORDER)
 
 

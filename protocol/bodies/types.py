@@ -58,12 +58,14 @@ CMResult = Annotated[
 
 
 def wire(name: str, *, written: bool = True, older: str | None = None) -> dict[str, object]:
-    """Metadata of a member: its name on the wire, whether it is written or only read, and the name that older peers use."""
+    """Return metadata of a member: its name on the wire, whether it is written or only read, and the name that older
+    peers use.
+    """
     return {"wire": name, "written": written, "older": older}
 
 
 def wire_name(attribute: str, metadata: Mapping[str, object]) -> str:
-    """`broker_addrs` travels as brokerAddrs unless its metadata says otherwise."""
+    """Return the wire name: `broker_addrs` travels as brokerAddrs unless its metadata says otherwise."""
     if "wire" in metadata:
         return str(metadata["wire"])
     first, *rest = attribute.split("_")

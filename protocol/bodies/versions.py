@@ -18,5 +18,5 @@ class DataVersion:
     counter: Int64 = 0
 
     def next_version(self, now_ms: int, state_version: int = 0) -> DataVersion:
-        """The version after a change at `now_ms`."""
+        """Return the version after a change at `now_ms`."""
         return DataVersion(state_version, now_ms, self.counter + 1)

@@ -31,7 +31,7 @@ class BoundaryType(enum.Enum):
 
     @classmethod
     def of(cls, name: str) -> BoundaryType:
-        """UPPER for that word in any case of letters, LOWER for everything else."""
+        """Return UPPER for that word in any case of letters, LOWER for any other text."""
         return cls.UPPER if name.lower() == "upper" else cls.LOWER
 
 
@@ -44,25 +44,25 @@ def _metadata(wire: str, kind: Kind, allowed: tuple[object, ...] | None = None) 
 
 
 def text(wire: str, allowed: tuple[str, ...] | None = None) -> Metadata:
-    """A String. Values outside of `allowed` are refused."""
+    """Declare a String. Values outside of `allowed` are refused."""
     return _metadata(wire, Kind.TEXT, allowed)
 
 
 def int32(wire: str, allowed: tuple[int, ...] | None = None) -> Metadata:
-    """An int or Integer. Values outside of `allowed` are refused."""
+    """Declare an int or Integer. Values outside of `allowed` are refused."""
     return _metadata(wire, Kind.INT32, allowed)
 
 
 def int64(wire: str) -> Metadata:
-    """A long or Long."""
+    """Declare a long or Long."""
     return _metadata(wire, Kind.INT64)
 
 
 def boolean(wire: str) -> Metadata:
-    """A boolean or Boolean."""
+    """Declare a boolean or Boolean."""
     return _metadata(wire, Kind.BOOLEAN)
 
 
 def boundary(wire: str) -> Metadata:
-    """A BoundaryType."""
+    """Declare a BoundaryType."""
     return _metadata(wire, Kind.BOUNDARY)

@@ -74,14 +74,14 @@ def encode_entry(flag: int, body: bytes, properties: bytes) -> bytes:
 
 
 def encode_batch(messages: Iterable[Message]) -> bytes:
-    """The body of a batch send. The messages' topics are not in it: they share the request's."""
+    """Return the body of a batch send. It does not have the messages' topics: they share the request's."""
     return b"".join([encode_entry(m.flag, m.body, utf8(encode_properties(m.properties))) for m in messages])
 
 
 def read_batch(data: bytes) -> list[tuple[int, bytes, bytes]]:
-    """(flag, body, properties) of each message of a batch, in order. Raises RecordError where a length does not fit.
+    """Return (flag, body, properties) of each message of a batch, in order. Raises RecordError if a length does not fit.
 
-    The sizes, magics and CRCs of the entries are not looked at, as in Apache's broker.
+    The sizes, magics and CRCs of the entries are not checked, as in Apache's broker.
     """
     entries = []
     offset, end = 0, len(data)
@@ -131,7 +131,7 @@ Columns = tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool]
 
 
 def read_columns(data: bytes) -> Columns:
-    """The messages of a batch, see `read_batch`."""
+    """Return the messages of a batch, see `read_batch`."""
     alike = _read_alike(data)
     if alike is not None:
         return alike
@@ -141,7 +141,7 @@ def read_columns(data: bytes) -> Columns:
 
 
 def _read_alike(data: bytes) -> Columns | None:
-    """The messages of a batch in which all bodies have one length, and all properties; None of others."""
+    """Return the messages of a batch in which all bodies, and all properties, have one length; None for any other batch."""
     if len(data) < LEAST_ENTRY_BYTES:
         return None
     _, body_bytes = _FLAG_AND_LENGTH.unpack_from(data)
@@ -162,18 +162,18 @@ def _read_alike(data: bytes) -> Columns | None:
 
 @functools.lru_cache(maxsize=64)
 def _entry_struct(body_bytes: int, properties_bytes: int) -> struct.Struct:
-    """Flag, body and properties of an entry, each length before its field."""
+    """Return the struct of flag, body and properties of an entry, each length before its field."""
     (whole,) = derive_runs(BATCH_MESSAGE, body_length=body_bytes, properties_length=properties_bytes)
     return whole.as_struct("flag", "body_length", "body", "properties_length", "properties")
 
 
 def iterate_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:
-    """The messages of a batch in order, see `read_batch`."""
+    """Yield the messages of a batch in order, see `read_batch`."""
     return (BatchEntry(*entry) for entry in read_batch(bytes(data)))
 
 
 def decode_batch(data: bytes | memoryview, topic: str = "") -> list[Message]:
-    """The messages of a batch, with the topic that the request names. Raises RecordError."""
+    """Return the messages of a batch, with the topic that the request names. Raises RecordError."""
     return [
         Message(topic, entry.body, entry.flag, decode_property_bytes(entry.properties)) for entry in iterate_batch(data)
     ]

@@ -41,7 +41,7 @@ def encode_records(
     sys_flag: int = 0,
     reconsume_times: int = 0,
 ) -> tuple[bytes | bytearray, list[int]]:
-    """The records one behind the other, and the size of each. All messages' properties end with `suffix`.
+    """Return the records one after the other, and the size of each. All messages' properties end with `suffix`.
 
     `alike` says that all bodies have one length, and all properties. The caller has checked the lengths, as for
     `encode_record`.
@@ -76,7 +76,7 @@ def _encode_alike(
     queue_offset: int,
     physical_offset: int,
 ) -> tuple[bytearray, list[int]]:
-    """The records of messages of one length; `pattern` is the first one's."""
+    """Return the records of messages of one length; `pattern` is the first one's."""
     count, size = len(bodies), len(pattern)
     records = bytearray(pattern * count)
     row = _row(pattern[_LOW_FLAGS] & V6_FLAGS, len(bodies[0]), topic_bytes, len(properties[0]) + len(suffix))
@@ -93,7 +93,7 @@ def _encode_alike(
 
 @functools.lru_cache(maxsize=256)
 def _row(v6_flags: int, body_bytes: int, topic_bytes: int, properties_bytes: int) -> np.dtype[np.void]:
-    """All of a record, whose variable fields have these lengths."""
+    """Return the dtype of a whole record with variable fields of these lengths."""
     return derive_dtype(
         MESSAGE,
         sys_flag=v6_flags,
@@ -114,7 +114,7 @@ def _encode_each(
     queue_offset: int,
     physical_offset: int,
 ) -> tuple[bytes, list[int]]:
-    """The records of any messages; `pattern` is that of an empty one."""
+    """Return the records of any messages; `pattern` is the one of an empty message."""
     head, between = _packers(pattern[_LOW_FLAGS] & V6_FLAGS, topic_bytes)
     _, magic, _, queue_id, _, _, _, common, _ = head.unpack_from(pattern)
     topic_field, suffix_bytes = between.unpack_from(pattern, head.size)

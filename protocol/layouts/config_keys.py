@@ -56,7 +56,7 @@ class OffsetName:
 
 
 def data_key(key: bytes) -> tuple[int, bytes] | None:
-    """The table of a key and its rest; None for a key of other kinds, as the versions of tables."""
+    """Return the table of a key and its rest; None for a key of other kinds, such as the versions of tables."""
     if len(key) < CONFIG_KEY_HEAD.sizeof():
         return None
     head = CONFIG_KEY_HEAD.parse(key)
@@ -66,7 +66,7 @@ def data_key(key: bytes) -> tuple[int, bytes] | None:
 
 
 def name_of(rest: bytes) -> str:
-    """The name of a topic or group. Raises ConfigKeyError."""
+    """Return the name of a topic or group. Raises ConfigKeyError."""
     return str(_parsed(_NAME, rest).name)
 
 
@@ -82,14 +82,14 @@ def offset_of(value: bytes) -> int:
 
 
 def json_of(value: bytes) -> bytes:
-    """The text of a topic or group. Raises ConfigKeyError for one that is not JSON."""
+    """Return the text of a topic or group. Raises ConfigKeyError if it is not JSON."""
     if value[:1] != bytes([JSON_VALUE]):
         raise ConfigKeyError(f"value of kind {value[:1].hex() or None}: only JSON ({JSON_VALUE}) is known")
     return value[1:]
 
 
 def _parsed(layout: Any, data: bytes) -> Any:
-    """`layout` is construct's; so is what it gives."""
+    """Parse with construct, which types neither `layout` nor the result."""
     try:
         return layout.parse(data)
     except ConstructError as error:

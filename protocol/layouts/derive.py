@@ -39,7 +39,7 @@ class Field:
 
 
 def _numpy_kind(field: Field) -> str:
-    """Sizes are given beside the letter, because "l" is 4 bytes in struct and 8 in numpy."""
+    """Return the numpy kind with the size beside the letter, because "l" is 4 bytes in struct and 8 in numpy."""
     if field.format.endswith("s"):
         return f"V{field.size}"
     if field.format in "efd":
@@ -60,7 +60,9 @@ class Run:
         return self.fields[-1].offset + self.fields[-1].size
 
     def as_struct(self, *names: str) -> struct.Struct:
-        """These of the fields, all without names; up to the last one the others are skipped, which is quicker."""
+        """Return a struct of these fields, or of all without names; the others before the last one are skipped, which is
+        quicker.
+        """
         last = max(place for place, field in enumerate(self.fields) if not names or field.name in names)
         formats = (
             field.format if not names or field.name in names else f"{field.size}x" for field in self.fields[: last + 1]
@@ -68,14 +70,14 @@ class Run:
         return struct.Struct(">" + "".join(formats))
 
     def around(self, *names: str) -> struct.Struct:
-        """These fields, with each stretch of others as one value of bytes: what is the same in many is packed in one."""
+        """Return a struct of these fields, with each stretch of others as one bytes value, so that it is packed only once."""
         stretches = itertools.groupby(self.fields, lambda field: field.name if field.name in names else "")
         parts = [(name, list(fields)) for name, fields in stretches]
         formats = [fields[0].format if name else f"{sum(field.size for field in fields)}s" for name, fields in parts]
         return struct.Struct(">" + "".join(formats))
 
     def as_dtype(self) -> numpy.dtype[numpy.void]:
-        """All fields as a numpy record; byte fields are of the kind `V`, whose values are bytes."""
+        """Return all fields as a numpy record; byte fields are of the kind `V`, whose values are bytes."""
         import numpy
 
         return numpy.dtype([(field.name, _numpy_kind(field)) for field in self.fields])
@@ -107,7 +109,7 @@ def _plain(subcon: construct.Construct, known: dict[str, int]) -> construct.Cons
 
 
 def _format(subcon: construct.Construct, size: int) -> str:
-    """The struct format of one field. Raises LayoutError for kinds that struct cannot read."""
+    """Return the struct format of one field. Raises LayoutError for kinds that struct cannot read."""
     if isinstance(subcon, construct.FormatField):
         if subcon.fmtstr[0] != ">" and size > 1:
             raise LayoutError(f"{subcon!r} is not big-endian")
@@ -118,7 +120,7 @@ def _format(subcon: construct.Construct, size: int) -> str:
 
 
 def _known_size(subcon: construct.Construct, known: dict[str, int]) -> int | None:
-    """The size of a field in bytes, None where it hangs on a value that is not known."""
+    """Return the size of a field in bytes, None if it depends on a value that is not known."""
     try:
         return int(subcon.sizeof(**known))
     except (construct.SizeofError, KeyError, AttributeError):
@@ -136,7 +138,7 @@ def _is_prefixed(subcon: construct.Construct, length_name: str) -> bool:
 
 
 def derive_runs(layout: construct.Struct, **known: int) -> Iterator[Run]:
-    """The runs in order. Raises LayoutError at one that does not end with the length of the field behind it."""
+    """Yield the runs in order. Raises LayoutError at one that does not end with the length of the next field."""
     fields: list[Field] = []
     offset = 0
     for subcon in layout.subcons:
@@ -156,17 +158,17 @@ def derive_runs(layout: construct.Struct, **known: int) -> Iterator[Run]:
 
 
 def field_table(layout: construct.Struct, **known: int) -> list[Field]:
-    """The fields of the first run, in order. Raises LayoutError if the layout has no such run."""
+    """Return the fields of the first run, in order. Raises LayoutError if the layout has no such run."""
     return list(next(derive_runs(layout, **known)).fields)
 
 
 def derive_struct(layout: construct.Struct, **known: int) -> struct.Struct:
-    """The first run as one big-endian struct."""
+    """Return the first run as one big-endian struct."""
     return next(derive_runs(layout, **known)).as_struct()
 
 
 def derive_fields(layout: construct.Struct, *names: str, **known: int) -> struct.Struct:
-    """Only these fields of the first run, in the layout's order."""
+    """Return a struct of only these fields of the first run, in the layout's order."""
     return next(derive_runs(layout, **known)).as_struct(*names)
 
 
@@ -183,7 +185,7 @@ def derive_field(layout: construct.Struct, name: str, **known: int) -> struct.St
 
 
 def repeated(one: struct.Struct, count: int) -> struct.Struct:
-    """The same so many times back to back."""
+    """Return the struct repeated `count` times, back to back."""
     return struct.Struct(one.format[:1] + one.format[1:] * count)
 
 
@@ -198,7 +200,7 @@ def field_offset(layout: construct.Struct, name: str, **known: int) -> int:
 
 
 def least_bytes(layout: construct.Struct, **known: int) -> int:
-    """The size of all runs: that of the whole where all fields between them are empty."""
+    """Return the size of all runs: the size of the whole if all fields between them are empty."""
     return sum(run.size for run in derive_runs(layout, **known))
 
 
@@ -234,5 +236,5 @@ def derive_spans(layout: construct.Struct, **known: int) -> SpanReader:
 
 
 def derive_dtype(layout: construct.Struct, **known: int) -> numpy.dtype[numpy.void]:
-    """The first run as a numpy record, see `Run.as_dtype`."""
+    """Return the first run as a numpy record, see `Run.as_dtype`."""
     return next(derive_runs(layout, **known)).as_dtype()

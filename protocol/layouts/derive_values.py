@@ -13,7 +13,7 @@ PlacedReader: TypeAlias = Callable[[bytes, int], tuple[list[Value], int]]
 
 
 def all_fields(runs: Iterable[Run]) -> list[Field]:
-    """The fields in order; of a length-prefixed one the format is "s" and the size 0."""
+    """Return the fields in order; a length-prefixed one has the format "s" and the size 0."""
     return [field for run in runs for field in _with_follower(run)]
 
 
@@ -24,9 +24,9 @@ def _with_follower(run: Run) -> Iterator[Field]:
 
 
 def placed_reader(runs: Sequence[Run]) -> PlacedReader:
-    """From bytes and where a record begins in them to its values in the order of `all_fields`, and where it ends.
+    """Return a function of bytes and the place where a record begins: its values in the order of `all_fields`, and its end.
 
-    The reader raises LengthError where the bytes end before the record does.
+    The function raises LengthError if the bytes end before the record does.
     """
     steps = [(run.size, run.as_struct().unpack_from, run.follower) for run in runs]
     name = all_fields(runs)[-1].name
@@ -50,9 +50,9 @@ def placed_reader(runs: Sequence[Run]) -> PlacedReader:
 
 
 def value_reader(runs: Iterable[Run]) -> ValueReader:
-    """From the bytes of one whole record to its values.
+    """Return a function of the bytes of one whole record that returns its values.
 
-    The reader raises LengthError where the record is too short for what its lengths say, or goes on behind it.
+    The function raises LengthError if the record is shorter or longer than its lengths say.
     """
     runs = tuple(runs)
     read, name = placed_reader(runs), all_fields(runs)[-1].name

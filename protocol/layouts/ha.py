@@ -106,12 +106,12 @@ class Transfer(NamedTuple):
 
 
 def encode_report(max_offset: int) -> bytes:
-    """A slave's report: its log is complete up to this physical offset."""
+    """Return a slave's report: its log is complete up to this physical offset."""
     return _REPORT.pack(max_offset)
 
 
 def encode_confirms(session: int) -> bytes:
-    """A slave's word that its reports count in this session of its master's; in none where it is 0."""
+    """Return a slave's message that its reports count in this session of its master's; in none if it is 0."""
     return _REPORT.pack(CONFIRMS_OFFSET) + _REPORT.pack(session)
 
 
@@ -132,7 +132,7 @@ class ReportDecoder:
         self._session_follows = False
 
     def receive_data(self, data: bytes) -> int | None:
-        """The last complete report in all data so far; earlier ones are outdated by it, as in Apache."""
+        """Return the last complete report in all data so far; it replaces earlier ones, as in Apache."""
         data = self._rest + data
         whole = len(data) - len(data) % REPORT_BYTES
         self._rest = data[whole:]
@@ -158,7 +158,7 @@ class TransferDecoder:
         self._offset = 0
 
     def receive_data(self, data: bytes) -> list[Transfer]:
-        """The transfers that are complete with `data`. Raises FrameError, with the offset in the stream."""
+        """Return the transfers that are complete with `data`. Raises FrameError, with the offset in the stream."""
         self._chunks.append(data)
         self._held += len(data)
         if self._held < self._needed:
@@ -171,7 +171,7 @@ class TransferDecoder:
         return transfers
 
     def _cut(self, data: memoryview) -> tuple[list[Transfer], int]:
-        """The complete transfers of `data` and how many bytes they took; sets the bytes needed next."""
+        """Return the complete transfers of `data` and how many bytes they took; set the bytes needed next."""
         transfers: list[Transfer] = []
         position = 0
         while True:

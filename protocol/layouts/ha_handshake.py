@@ -58,7 +58,7 @@ class MasterHandshake:
         self._received = b""
 
     def receive_data(self, data: bytes) -> tuple[bytes, bytes] | None:
-        """The answer and the bytes behind the proof, None until that is whole. Raises HandshakeRefused."""
+        """Return the answer and the bytes after the proof, None until that is whole. Raises HandshakeRefused."""
         self._received += data
         mark = encode_report(PROOF_OFFSET)
         if not self._received.startswith(mark[: len(self._received)]):
@@ -93,7 +93,7 @@ class SlaveHandshake:
         return proof, self._received[ANSWER_BYTES:]
 
     def _prove(self) -> bytes:
-        """The proof once the challenge is whole; takes that away."""
+        """Return the proof once the challenge is whole, and remove the challenge."""
         head = encode_transfer_header(CHALLENGE_OFFSET, CHALLENGE_SIZE)
         if not self._received.startswith(head[: len(self._received)]):
             raise HandshakeRefused("the master does not ask for haSharedSecret")

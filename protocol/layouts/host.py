@@ -29,7 +29,9 @@ _PORT_BYTES = IPV4_HOST_BYTES - 4
 
 
 def pack_ip(host: str) -> bytes:
-    """4 or 16 bytes of a numeric address; an IPv4 address inside IPv6 gives 4, as in Java. ValueError for a name."""
+    """Return 4 or 16 bytes of a numeric address; an IPv4 address inside IPv6 gives 4, as in Java. Raises ValueError for a
+    name.
+    """
     address = ipaddress.ip_address(host)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
@@ -37,7 +39,7 @@ def pack_ip(host: str) -> bytes:
 
 
 def unpack_ip(packed: bytes | memoryview) -> str:
-    """The text of 4 or 16 address bytes; ValueError for any other length."""
+    """Return the text of 4 or 16 address bytes. Raises ValueError for any other length."""
     if len(packed) == 4:
         return ".".join(map(str, packed))
     if len(packed) == 16:
@@ -46,13 +48,13 @@ def unpack_ip(packed: bytes | memoryview) -> str:
 
 
 def pack_host(host: str, port: int) -> bytes:
-    """8 bytes for IPv4, 20 for IPv6."""
+    """Return 8 bytes for IPv4, 20 for IPv6."""
     address = pack_ip(host)
     return _HOSTS[len(address) + _PORT_BYTES].pack(address, port)
 
 
 def unpack_host(packed: bytes | memoryview) -> tuple[str, int]:
-    """(address, port) of 8 or 20 bytes; ValueError for any other length."""
+    """Return (address, port) of 8 or 20 bytes. Raises ValueError for any other length."""
     layout = _HOSTS.get(len(packed))
     if layout is None:
         raise ValueError(f"a host of {len(packed)} bytes, a port and an address of 4 or 16 are needed")
@@ -61,16 +63,13 @@ def unpack_host(packed: bytes | memoryview) -> tuple[str, int]:
 
 
 def host_text(packed: bytes | memoryview) -> str:
-    """`127.0.0.1:10911` or `[::1]:10911`; ValueError for a length other than 8 or 20."""
+    """Return `127.0.0.1:10911` or `[::1]:10911`. Raises ValueError for a length other than 8 or 20."""
     host, port = unpack_host(packed)
     return f"{host}:{port}" if len(packed) == IPV4_HOST_BYTES else f"[{host}]:{port}"
 
 
 def parse_host_text(text: str) -> tuple[str, int]:
-    """Host, address or name, and port of `host:port`; IPv6 hosts may be in brackets.
-
-    ValueError where there is no host, or no port from 0 to 65535.
-    """
+    """Return host, address or name, and port of `host:port`; IPv6 hosts may be in brackets."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
         raise ValueError(f"{text!r} is not an address of the form host:port")

@@ -71,12 +71,12 @@ def index_key(topic: str, key: str) -> str:
 
 
 def key_hash(text: str) -> int:
-    """The hash without sign; 0 for the one hash whose positive form Java cannot hold."""
+    """Return the hash without sign; 0 for the one hash whose positive form Java cannot hold."""
     return positive_hash(java_hash(text) & 0xFFFFFFFF)
 
 
 def positive_hash(bits: int) -> int:
-    """The same from a hash's 32 bits without sign: 0xFFFFFFFF is -1 and becomes 1."""
+    """Return the same from a hash's 32 bits without sign: 0xFFFFFFFF is -1 and becomes 1."""
     if bits <= 0x7FFFFFFF:
         return bits
     return 0x100000000 - bits if bits != 0x80000000 else 0
@@ -93,12 +93,12 @@ def entry_position(index: int, slots: int) -> int:
 
 
 def file_bytes(slots: int, entries: int) -> int:
-    """The size of an index file."""
+    """Return the size of an index file."""
     return entry_position(entries, slots)
 
 
 def time_diff_seconds(begin_timestamp: int, store_timestamp: int) -> int:
-    """The entry's time field: whole seconds, never negative; 0 in a file without a first message."""
+    """Return the entry's time field: whole seconds, never negative; 0 in a file without a first message."""
     if begin_timestamp <= 0:
         return 0
     return min(max((store_timestamp - begin_timestamp) // 1000, 0), MAX_TIME_DIFF_SECONDS)

@@ -32,12 +32,12 @@ _LOWEST_HASH = -(1 << 31)
 
 
 def slots_in(data: memoryview | mmap, sizes: IndexSizes) -> Slots:
-    """All slots of a file, not copied."""
+    """Return all slots of a file, not copied."""
     return np.frombuffer(data, _SLOT, sizes.slots, HEADER_BYTES)
 
 
 def entries_in(data: memoryview | mmap, sizes: IndexSizes, first: int, count: int) -> Entries:
-    """So many entries of a file from number `first` on, not copied."""
+    """Return `count` entries of a file from number `first` on, not copied."""
     return np.frombuffer(data, _ENTRY, count, entry_position(first, sizes.slots))
 
 
@@ -48,13 +48,13 @@ def first_offsets(data: mmap, slots: Positions) -> Positions:
 
 
 def positive_hashes(bits: npt.NDArray[np.integer]) -> Positions:
-    """`positive_hash` of the low 32 bits of each."""
+    """Return `positive_hash` of the low 32 bits of each."""
     signed = bits.astype(np.int32).astype(np.int64)
     return np.where(signed == _LOWEST_HASH, 0, np.abs(signed))
 
 
 def times_diff_seconds(begin_timestamp: int, timestamps: Positions) -> Positions:
-    """`time_diff_seconds` of each."""
+    """Return `time_diff_seconds` of each."""
     if begin_timestamp <= 0:
         return np.zeros(len(timestamps), np.int64)
     return np.clip((timestamps - begin_timestamp) // 1000, 0, MAX_TIME_DIFF_SECONDS)

@@ -65,7 +65,7 @@ class MessageIdError(ProtocolError):
 
 
 def _unhex(kind: str, text: str) -> bytes:
-    """The bytes of an id; hexadecimal digits only, no spaces, in one of the two lengths."""
+    """Return the bytes of an id; hexadecimal digits only, no spaces, in one of the two lengths."""
     if len(text) not in _LENGTHS or not text.isalnum():
         raise MessageIdError(f"{kind} of {len(text)} characters, 32 or 56 hexadecimal digits are needed: {text[:60]!r}")
     try:
@@ -75,17 +75,17 @@ def _unhex(kind: str, text: str) -> bytes:
 
 
 def offset_message_id(store_host: bytes | memoryview, physical_offset: int) -> str:
-    """The offset id from the record's 8 or 20 bytes of the store host."""
+    """Return the offset id from the record's 8 or 20 bytes of the store host."""
     return f"{store_host.hex().upper()}{physical_offset & 0xFFFFFFFFFFFFFFFF:016X}"
 
 
 def offset_message_id_pattern(store_host: bytes) -> str:
-    """The offset ids of one store host's messages: `%` puts a physical offset of 0 or more in."""
+    """Return a format for the offset ids of one store host's messages: `%` inserts a physical offset of 0 or more."""
     return f"{store_host.hex().upper()}%016X"
 
 
 def offset_message_ids(store_host: bytes, physical_offsets: Sequence[int]) -> str:
-    """The offset ids of a batch's messages, with commas between them."""
+    """Return the offset ids of a batch's messages, with commas between them."""
     prefix = store_host.hex().upper()
     numbers = _offsets(len(physical_offsets)).pack(*physical_offsets).hex(",", _OFFSET.size).upper()
     return prefix + numbers.replace(",", f",{prefix}")
@@ -97,7 +97,7 @@ def _offsets(count: int) -> struct.Struct:
 
 
 def decode_offset_message_id(message_id: str) -> tuple[str, int, int]:
-    """(broker address, port, physical offset). Raises MessageIdError."""
+    """Return (broker address, port, physical offset). Raises MessageIdError."""
     data = _unhex("message id", message_id)
     store_host, physical_offset = _OFFSET_IDS[len(data)].unpack(data)
     return *unpack_host(store_host), physical_offset
@@ -127,7 +127,7 @@ class UniqueKeyMaker:
         salt: int = 0,
         zone: datetime.tzinfo = datetime.UTC,
     ) -> None:
-        """`ip` has 4 or 16 bytes; `salt` tells apart makers of one process id, e.g. in containers; 32 bits."""
+        """Create a maker. `ip` has 4 or 16 bytes; `salt` distinguishes makers of one process id, e.g. in containers; 32 bits."""
         if len(ip) not in _PREFIXES:
             raise MessageIdError(f"an address of {len(ip)} bytes, 4 or 16 are needed")
         self._prefix = _PREFIXES[len(ip)].pack(ip, pid & 0xFFFF, salt & 0xFFFFFFFF).hex().upper()
@@ -138,7 +138,7 @@ class UniqueKeyMaker:
         self._next_start_ms = 0
 
     def make(self) -> str:
-        """The next key. A clock set back by less than 1000 s over the month's begin counts as the month's begin."""
+        """Return the next key. If the clock is set back by less than 1000 s over the month's begin, it counts as that begin."""
         now_ms = self._now_ms()
         if now_ms >= self._next_start_ms:
             start = _month_start(now_ms, self._zone)
@@ -163,7 +163,7 @@ class UniqueKey:
 
 
 def decode_unique_key(key: str, now_ms: int, zone: datetime.tzinfo = datetime.UTC) -> UniqueKey:
-    """The parts of a key made within the last month before `now_ms`. Raises MessageIdError."""
+    """Return the parts of a key made within the last month before `now_ms`. Raises MessageIdError."""
     data = _unhex("unique key", key)
     ip, pid, salt, elapsed, counter = _UNIQUE_KEYS[len(data)].unpack(data)
     start = _month_start(now_ms, zone)

@@ -59,9 +59,9 @@ _properties_length = _BEFORE_PROPERTIES.as_struct().unpack_from
 
 
 def pass_records(data: mmap, base: int, position: int, end: int) -> int:
-    """Behind the last of the records of version 1 from `position` on that are whole before `end`.
+    """Return the end of the last record of version 1, from `position` on, that is whole before `end`.
 
-    Each begins where the one before it ends and says that it is there; `base` is the physical offset of the file.
+    Each record begins where the one before it ends, and names that place; `base` is the physical offset of the file.
     """
     last = end - SMALLEST_RECORD
     while position <= last:

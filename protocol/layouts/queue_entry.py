@@ -82,7 +82,7 @@ def written_bytes(entries: memoryview) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def entries_struct(count: int) -> struct.Struct:
-    """So many entries back to back."""
+    """Return a struct of `count` entries back to back."""
     return repeated(ENTRY, count)
 
 
@@ -112,7 +112,7 @@ def encode_extension_unit(tags_code: int, store_timestamp: int, bit_map: bytes) 
 
 
 def read_extension_unit(data: memoryview, position: int) -> tuple[int, int, bytes] | None:
-    """(tags code, store time, bit map) of the unit there; None unless a whole one is."""
+    """Return (tags code, store time, bit map) of the unit there; None if no whole unit is there."""
     if position + EXTENSION_HEAD.size > len(data):
         return None
     size, tags_code, store_timestamp, length = EXTENSION_HEAD.unpack_from(data, position)
@@ -137,10 +137,10 @@ def is_extension_address(tags_code: int) -> bool:
 
 
 def extension_offset(tags_code: int) -> int:
-    """The position in the extension file that an extension address means (Apache: ConsumeQueueExt.unDecorate)."""
+    """Return the position in the extension file that an extension address means (Apache: ConsumeQueueExt.unDecorate)."""
     return tags_code + (1 << 63) if is_extension_address(tags_code) else tags_code
 
 
 def extension_address(offset: int) -> int:
-    """The tags code for a position in the extension file (Apache: ConsumeQueueExt.decorate)."""
+    """Return the tags code for a position in the extension file (Apache: ConsumeQueueExt.decorate)."""
     return offset if is_extension_address(offset) else offset - (1 << 63)

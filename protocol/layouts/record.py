@@ -179,22 +179,22 @@ def middle(topic_length: int) -> struct.Struct:
 
 
 def magic_for(topic_length: int) -> int:
-    """That of the version for a topic of so many bytes."""
+    """Return the magic of the version for a topic of that many bytes."""
     return MAGIC_V1 if topic_length <= V1_TOPIC_BYTES else MAGIC_V2
 
 
 def record_size(sys_flag: int, body_length: int, topic_length: int, properties_length: int) -> int:
-    """The size of a record in bytes (Apache: MessageExtEncoder.calMsgLength)."""
+    """Return the size of a record in bytes (Apache: MessageExtEncoder.calMsgLength)."""
     return HEADS[sys_flag & V6_FLAGS].size + body_length + middle(topic_length).size + properties_length
 
 
 def encode_blank(size: int) -> bytes:
-    """The first 8 bytes of a blank record that fills `size` bytes of its file."""
+    """Return the first 8 bytes of a blank record that fills `size` bytes of its file."""
     return _MARK.pack(size, MAGIC_BLANK)
 
 
 def read_mark(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
-    """(size, magic) of what begins there; (0, 0) where nothing was written. Raises RecordError past the end."""
+    """Return (size, magic) of the record or blank there; (0, 0) if nothing was written. Raises RecordError past the end."""
     if offset < 0 or len(buffer) - offset < BLANK_BYTES:
         raise RecordError(f"{max(len(buffer) - offset, 0)} bytes left, a record's size and magic need 8", offset)
     size, magic = unpack_mark(buffer, offset)
@@ -202,12 +202,12 @@ def read_mark(buffer: Buffer, offset: int = 0) -> tuple[int, int]:
 
 
 def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
-    """The leading fields of the message there. Raises RecordError unless all of the record is in the buffer."""
+    """Return the leading fields of the message there. Raises RecordError unless all of the record is in the buffer."""
     return RecordHead._make(head_values(buffer, offset))
 
 
 def head_values(buffer: Buffer, offset: int = 0) -> HeadFields:
-    """The values of `read_head`, without their names."""
+    """Return the values of `read_head`, without their names."""
     available = len(buffer) - offset
     if offset < 0 or available < HEAD_BYTES:
         raise RecordError(f"{max(available, 0)} bytes left, a record has at least {HEAD_BYTES}", offset)
@@ -226,7 +226,7 @@ def head_values(buffer: Buffer, offset: int = 0) -> HeadFields:
 
 
 def read_store_timestamp(record: Buffer) -> int:
-    """When a record was stored (Apache: CommitLog.pickupStoreTimestamp), in ms; -1 for bytes too short to say it."""
+    """Return when a record was stored (Apache: CommitLog.pickupStoreTimestamp), in ms; -1 for too few bytes."""
     if len(record) < _STORED_TIME_BYTES:
         return -1
     (sys_flag,) = _unpack_sys_flag(record)
@@ -242,7 +242,7 @@ def read_spans(buffer: Buffer, offset: int, head: RecordHead) -> RecordSpans:
 
 
 def topic_of(record: Buffer) -> str | None:
-    """The topic of the record that begins the buffer; None where none does."""
+    """Return the topic of the record at the start of the buffer; None without a record."""
     try:
         spans = read_spans(record, 0, read_head(record))
     except RecordError:
@@ -251,7 +251,7 @@ def topic_of(record: Buffer) -> str | None:
 
 
 def span_values(buffer: Buffer, offset: int, size: int, *, magic: int, sys_flag: int, body_length: int) -> list[int]:
-    """The values of `read_spans`, without their names."""
+    """Return the values of `read_spans`, without their names."""
     body = offset + _HEAD_SIZES[sys_flag & V6_FLAGS]
     try:
         return _SPANS[magic](buffer, body, body_length, offset + size)

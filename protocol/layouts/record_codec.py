@@ -127,14 +127,14 @@ def encode_record(
 
 
 def moved_record(record: bytes, physical_offset: int) -> bytes:
-    """The same record for another place in the log."""
+    """Return the same record for another place in the log."""
     moved = bytearray(record)
     PHYSICAL_OFFSET.pack_into(moved, PHYSICAL_OFFSET_POSITION, physical_offset)
     return bytes(moved)
 
 
 def _host_flags(born_host: bytes, store_host: bytes) -> int:
-    """The IPv6 bits for hosts of these lengths."""
+    """Return the IPv6 bits for hosts of these lengths."""
     flags = 0
     for host, flag in (
         (born_host, MessageSysFlag.BORNHOST_V6_FLAG),
@@ -175,7 +175,7 @@ def decode_message(
     decompress: bool = True,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> MessageExt:
-    """The message stored there; only its own bytes are copied. Raises RecordError for anything damaged.
+    """Return the message stored there; only its own bytes are copied. Raises RecordError for any damage.
 
     With `decompress` False the body is as stored. A body that would grow past `max_body_bytes` is refused.
     """
@@ -215,7 +215,7 @@ def decode_message(
 def iterate_messages(
     buffer: Buffer, *, check_crc: bool = True, decompress: bool = True, max_body_bytes: int = MAX_BODY_BYTES
 ) -> Iterator[MessageExt]:
-    """The messages of a pull answer's body, back to back. Raises RecordError at the first damaged one."""
+    """Yield the messages of a pull answer's body, back to back. Raises RecordError at the first damaged one."""
     offset, end = 0, len(buffer)
     while offset < end:
         message = decode_message(
@@ -228,7 +228,7 @@ def iterate_messages(
 def _queue_tags_code(
     topic: str, properties: dict[str, str], store_timestamp: int, delay_table: Mapping[int, int]
 ) -> int:
-    """The tags' hash; in the schedule topic the delivery time (Apache: CommitLog.checkMessageAndReturnSize)."""
+    """Return the tags' hash; in the schedule topic the delivery time (Apache: CommitLog.checkMessageAndReturnSize)."""
     if topic == SCHEDULE_TOPIC:
         level = parse_int(properties.get(PROPERTY_DELAY_TIME_LEVEL))
         if level is not None and level > 0:

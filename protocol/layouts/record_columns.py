@@ -50,7 +50,7 @@ class SpanColumns(NamedTuple):
 
 
 def heads_at(data: Buffer, starts: Positions) -> Heads:
-    """Copies of the heads there, from each of which at least HEAD_BYTES follow; IPv6 hosts themselves are not in them."""
+    """Return copies of the heads there, each followed by at least HEAD_BYTES; they do not contain IPv6 hosts."""
     heads = window(data, f"V{HEAD_BYTES}")[starts].view(_DTYPES[0])
     kinds = heads["sys_flag"] & V6_FLAGS
     for flags in np.unique(kinds[kinds != 0]).tolist() if kinds.any() else ():
@@ -62,7 +62,7 @@ def heads_at(data: Buffer, starts: Positions) -> Heads:
 
 
 def hosts_at(data: Buffer, starts: Positions, heads: Heads, name: str) -> list[tuple[Positions, Bytes]]:
-    """(rows, their addresses of 8 or 20 bytes) for each kind of hosts among whole records."""
+    """Return (rows, their addresses of 8 or 20 bytes) for each kind of hosts among whole records."""
     kinds = heads["sys_flag"] & V6_FLAGS
     found = []
     for flags in np.unique(kinds).tolist():
@@ -73,7 +73,7 @@ def hosts_at(data: Buffer, starts: Positions, heads: Heads, name: str) -> list[t
 
 
 def _of_kind(data: Buffer, starts: Positions, flags: int) -> Heads:
-    """Copies of heads with hosts of one kind."""
+    """Return copies of heads with hosts of one kind."""
     dtype = _DTYPES[flags]
     return window(data, f"V{dtype.itemsize}")[starts].view(dtype)
 

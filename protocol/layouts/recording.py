@@ -59,13 +59,13 @@ class RecordedFrame(NamedTuple):
 
 
 def encode_recorded(time_us: int, from_client: bool, connection: bytes, frame: bytes) -> bytes:
-    """Equal to RECORDED_FRAME.build."""
+    """Return the bytes that RECORDED_FRAME.build returns."""
     head = _HEAD.pack(time_us, from_client, len(connection))
     return b"".join((head, connection, _LENGTH.pack(len(frame)), frame))
 
 
 def recorded_frames(data: bytes, offset: int = 0) -> Iterator[RecordedFrame]:
-    """The frames that are whole in these bytes, which begin at `offset` of a segment. Raises FrameError."""
+    """Yield the frames that are whole in these bytes, which begin at `offset` of a segment. Raises FrameError."""
     position, end = 0, len(data)
     while end - position >= _HEAD.size:
         time_us, from_client, size = _HEAD.unpack_from(data, position)

@@ -90,7 +90,7 @@ class LogUnit(NamedTuple):
 
     @property
     def slot_ms(self) -> int:
-        """When the timer looks at it."""
+        """Return the time when the timer reads the slot."""
         return self.write_time + self.delay_time
 
     @property
@@ -100,5 +100,5 @@ class LogUnit(NamedTuple):
 
 
 def encode_log_blank(size: int) -> bytes:
-    """The first 16 bytes of a blank that fills `size` bytes of its file."""
+    """Return the first 16 bytes of a blank that fills `size` bytes of its file."""
     return _LOG_BLANK.pack(size, 0, MAGIC_BLANK)

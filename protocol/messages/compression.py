@@ -50,12 +50,12 @@ class CompressionType(enum.IntEnum):
 
     @property
     def sys_flag(self) -> int:
-        """The type's bits in sysFlag, without COMPRESSED_FLAG."""
+        """Return the type's bits in sysFlag, without COMPRESSED_FLAG."""
         return self << 8
 
 
 def compression_type(sys_flag: int) -> CompressionType:
-    """The type of a compressed message; without type bits it is ZLIB, as from clients before 5.0."""
+    """Return the type of a compressed message; without type bits it is ZLIB, as from clients before 5.0."""
     number = (sys_flag & MessageSysFlag.COMPRESSION_TYPE_COMPARATOR) >> 8
     if number > CompressionType.ZLIB:
         raise CompressionError(f"compression type {number}, known are 1 (LZ4), 2 (ZSTD) and 3 (ZLIB)")
@@ -105,7 +105,7 @@ def check_compressor(kind: CompressionType) -> None:
 
 
 def compress(body: bytes, kind: CompressionType = CompressionType.ZLIB, level: int = DEFAULT_LEVEL) -> bytes:
-    """The body as Apache's compressor of that type writes it (the bytes may differ, the content does not).
+    """Return the body as Apache's compressor of that type writes it (the bytes may differ, the content does not).
 
     Raises CompressorMissing.
     """
@@ -167,7 +167,7 @@ _DECOMPRESS: dict[CompressionType, Callable[[bytes | memoryview, int], bytes]] =
 
 
 def decompress(data: bytes | memoryview, kind: CompressionType, limit: int = MAX_BODY_BYTES) -> bytes:
-    """The plain body. Raises CompressionError for damaged data and past `limit` bytes, CompressorMissing."""
+    """Return the plain body. Raises CompressionError for damaged data and past `limit` bytes, CompressorMissing."""
     try:
         body = _DECOMPRESS[kind](data, limit)
     except (zlib.error, RuntimeError, EOFError) as error:
@@ -178,7 +178,7 @@ def decompress(data: bytes | memoryview, kind: CompressionType, limit: int = MAX
 
 
 def plain_body(body: bytes | memoryview, sys_flag: int, limit: int = MAX_BODY_BYTES) -> bytes:
-    """A stored body as its producer gave it: decompressed where sysFlag says so. Raises CompressionError."""
+    """Return a stored body as its producer gave it: decompressed if sysFlag says so. Raises CompressionError."""
     if is_compressed(sys_flag) and len(body):
         return decompress(body, compression_type(sys_flag), limit)
     return bytes(body)

@@ -14,7 +14,7 @@ _UNKNOWN_LEVEL_MS = 1000
 
 
 def parse_delay_levels(text: str) -> dict[int, int]:
-    """Level to delay in ms. ValueError names the part that is no number with s, m, h or d."""
+    """Return level to delay in ms. Raises ValueError, which names the part that is not a number with s, m, h or d."""
     table: dict[int, int] = {}
     for level, part in enumerate(text.split(), start=1):
         match = _LEVEL.fullmatch(part)
@@ -28,5 +28,5 @@ DEFAULT_DELAY_TABLE: Mapping[int, int] = parse_delay_levels(DEFAULT_DELAY_LEVELS
 
 
 def delivery_time(level: int, store_timestamp: int, table: Mapping[int, int] = DEFAULT_DELAY_TABLE) -> int:
-    """When a message of that level is due, in ms; a level past the last one counts as the last."""
+    """Return when a message of that level is due, in ms; a level past the last one counts as the last."""
     return store_timestamp + table.get(min(level, max(table, default=0)), _UNKNOWN_LEVEL_MS)

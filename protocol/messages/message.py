@@ -40,7 +40,7 @@ class Message:
         keys: str | Iterable[str] | None = None,
         properties: dict[str, str] | None = None,
     ) -> Message:
-        """A message with tags, keys (one, or several) and the user's own properties."""
+        """Return a message with tags, keys (one, or several) and the user's own properties."""
         message = cls(topic, body, properties=dict(properties or {}))
         if tags:
             message.tags = tags
@@ -77,7 +77,7 @@ class Message:
 
     @property
     def wait_store_message_ok(self) -> bool:
-        """Tell whether the send answer waits for flush and replication; True unless set otherwise."""
+        """Return whether the send answer waits for flush and replication; True by default."""
         return self.properties.get(PROPERTY_WAIT_STORE_MSG_OK, "true").lower() == "true"
 
     @property

@@ -21,7 +21,7 @@ def is_tag_type(expression_type: str | None) -> bool:
 
 
 def split_tags(expression: str) -> list[str]:
-    """The tags of `a || b`, without blanks around them, in order and each once."""
+    """Return the tags of `a || b`, without surrounding blanks, in order and each once."""
     tags = (part.strip(BLANKS) for part in expression.split("||"))
     return list(dict.fromkeys(tag for tag in tags if tag))
 
@@ -29,9 +29,9 @@ def split_tags(expression: str) -> list[str]:
 def build_subscription(
     topic: str, expression: str | None, expression_type: str | None = TAG, *, sub_version: int = 0
 ) -> SubscriptionData:
-    """The subscription as a client sends it. `sub_version` is the time of its making in ms.
+    """Return the subscription as a client sends it. `sub_version` is the time of its creation in ms.
 
-    A tag expression that is absent, empty or `*` selects all. Raises SubscriptionError for one of separators only
+    A tag expression that is absent, empty or `*` selects all. Raises SubscriptionError for one with only separators
     (`||`), and for an empty expression of another type.
     """
     if not is_tag_type(expression_type):
@@ -59,7 +59,7 @@ def _subscription(
 
 
 def selected_codes(subscription: SubscriptionData) -> frozenset[int] | None:
-    """The tags codes that a queue's entries must have; None where every entry is selected."""
+    """Return the tags codes that a queue's entries must have; None if every entry is selected."""
     everything = subscription.class_filter_mode or subscription.sub_string == SUB_ALL
     if everything or not is_tag_type(subscription.expression_type):
         return None

@@ -124,7 +124,7 @@ def _text(value: object) -> str:
 
 
 def decode_traces(body: bytes) -> Iterator[Trace]:
-    """The records of a body; older clients' lack the last fields. Raises ValueError for a number that is none.
+    """Yield the records of a body; older clients' lack the last fields. Raises ValueError for a malformed number.
 
     Records of unknown names are left out.
     """

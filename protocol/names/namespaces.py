@@ -13,7 +13,7 @@ SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The prefix of a retry or dead letter topic, empty for others, and the rest."""
+    """Return the prefix of a retry or dead letter topic, empty for others, and the rest."""
     for prefix in (RETRY_PREFIX, DLQ_PREFIX):
         if name.startswith(prefix):
             return prefix, name[len(prefix) :]
@@ -21,7 +21,7 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def with_namespace(namespace: str, name: str) -> str:
-    """A topic's or group's name as the brokers see it; names of the system, and those that have it, stay."""
+    """Return a topic's or group's name as brokers see it; names of the system, and those with the namespace, stay."""
     prefix, rest = _split(name)
     if not namespace or not name or is_system_topic(name) or name.startswith(SYSTEM_GROUP_PREFIX):
         return name
@@ -29,6 +29,6 @@ def with_namespace(namespace: str, name: str) -> str:
 
 
 def without_namespace(namespace: str, name: str) -> str:
-    """A topic's or group's name as users of the namespace know it; names of other spaces stay."""
+    """Return a topic's or group's name as users of the namespace know it; names of other namespaces stay."""
     prefix, rest = _split(name)
     return prefix + rest.removeprefix(namespace + SEPARATOR) if namespace else name

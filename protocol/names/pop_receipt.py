@@ -51,7 +51,7 @@ class Receipt:
         return self.revive_queue_id == ORDER_REVIVE_QUEUE
 
     def encode(self) -> str:
-        """The text form, all eight fields."""
+        """Return the text form, all eight fields."""
         return " ".join(map(str, attrs.astuple(self)))
 
     @classmethod
@@ -74,22 +74,22 @@ def _field(index: int, part: str) -> str | int:
 
 
 def start_offset_info(topic: str, queue_id: int, start_offset: int) -> str:
-    """The part of startOffsetInfo for one queue."""
+    """Return the part of startOffsetInfo for one queue."""
     return f"{retry_mark(topic)} {queue_id} {start_offset}"
 
 
 def message_offset_info(topic: str, queue_id: int, queue_offsets: Iterable[int]) -> str:
-    """The part of msgOffsetInfo for one queue."""
+    """Return the part of msgOffsetInfo for one queue."""
     return f"{retry_mark(topic)} {queue_id} {','.join(map(str, queue_offsets))}"
 
 
 def offset_count_info(topic: str, queue_id: int, queue_offset: int, count: int) -> str:
-    """The part of orderCountInfo for one message that was consumed before."""
+    """Return the part of orderCountInfo for one message that was consumed before."""
     return f"{retry_mark(topic)} {offset_count_key(queue_id, queue_offset)} {count}"
 
 
 def queue_count_info(topic: str, queue_id: int, count: int) -> str:
-    """The part of orderCountInfo for a queue as a whole: the least of its messages' counts."""
+    """Return the part of orderCountInfo for a queue as a whole: the least of its messages' counts."""
     return f"{retry_mark(topic)} {queue_id} {count}"
 
 
@@ -99,17 +99,17 @@ def offset_count_key(queue_id: int, queue_offset: int) -> str:
 
 
 def join_infos(parts: Iterable[str]) -> str:
-    """An info of all queues."""
+    """Return an info of all queues."""
     return _INFO_SEPARATOR.join(parts)
 
 
 def parse_start_offsets(text: str | None) -> dict[InfoKey, int]:
-    """startOffsetInfo by mark and queue id. Raises ReceiptError."""
+    """Parse startOffsetInfo by mark and queue id. Raises ReceiptError."""
     return {(mark, _number(queue, text)): _number(value, text) for mark, queue, value in _parts(text)}
 
 
 def parse_message_offsets(text: str | None) -> dict[InfoKey, list[int]]:
-    """msgOffsetInfo by mark and queue id. Raises ReceiptError."""
+    """Parse msgOffsetInfo by mark and queue id. Raises ReceiptError."""
     rows = _parts(text)
     return {
         (mark, _number(queue, text)): [_number(one, text) for one in value.split(",")] for mark, queue, value in rows
@@ -117,7 +117,7 @@ def parse_message_offsets(text: str | None) -> dict[InfoKey, list[int]]:
 
 
 def parse_order_counts(text: str | None) -> dict[tuple[str, str], int]:
-    """orderCountInfo by mark and what is counted: `offset_count_key` or a queue id as text. Raises ReceiptError."""
+    """Parse orderCountInfo by mark and what is counted: `offset_count_key` or a queue id as text. Raises ReceiptError."""
     return {(mark, counted): _number(value, text) for mark, counted, value in _parts(text)}
 
 

@@ -19,7 +19,7 @@ _SEPARATORS = {RETRY_MARK: "_", RETRY_MARK_V2: "+"}
 
 
 def revive_topic(cluster: str) -> str:
-    """The revive log of a cluster."""
+    """Return the revive log of a cluster."""
     return REVIVE_TOPIC_PREFIX + cluster
 
 
@@ -34,14 +34,14 @@ def pop_retry_topics(topic: str, group: str) -> tuple[str, str]:
 
 
 def retry_mark(topic: str) -> str:
-    """The mark of a topic, whatever its name means."""
+    """Return the mark of a topic, whatever its name means."""
     if not topic.startswith(RETRY_PREFIX):
         return ORIGIN_MARK
     return RETRY_MARK_V2 if _SEPARATORS[RETRY_MARK_V2] in topic else RETRY_MARK
 
 
 def marked_topic(topic: str, group: str, mark: str) -> str:
-    """The topic that a receipt's mark means. Raises ValueError for another mark."""
+    """Return the topic that a receipt's mark means. Raises ValueError for another mark."""
     if mark == ORIGIN_MARK:
         return topic
     if mark not in _SEPARATORS:
@@ -50,7 +50,7 @@ def marked_topic(topic: str, group: str, mark: str) -> str:
 
 
 def origin_topic(topic: str, group: str) -> str:
-    """The topic that messages of a group's retry topic come from; others are their own."""
+    """Return the topic that messages of a group's retry topic come from; other topics are their own."""
     for retried in pop_retry_topics("", group):
         if topic.startswith(retried):
             return topic.removeprefix(retried)

@@ -33,7 +33,7 @@ class RecallHandle:
     unique_key: str
 
     def encode(self) -> str:
-        """The text that a producer gets."""
+        """Return the text that a producer gets."""
         parts = (VERSION, self.topic, self.broker_name, self.timestamp, self.unique_key)
         return base64.urlsafe_b64encode(utf8(" ".join(parts))).decode()
 
@@ -51,7 +51,7 @@ class RecallHandle:
 
 
 def handle_of(properties: Mapping[str, str], broker_name: str) -> str | None:
-    """The handle of a message that waits for its time; None for others, and for what a consumer gave back."""
+    """Return the handle of a message that waits for its time; None for others, and for messages that a consumer gave back."""
     due_ms, topic = parse_int(properties.get(PROPERTY_TIMER_OUT_MS), 64), properties.get(PROPERTY_REAL_TOPIC)
     if due_ms is None or topic is None or topic.startswith(RETRY_PREFIX):
         return None

@@ -19,7 +19,7 @@ GLOBAL_SCOPE = "__global__"
 
 
 def logical_broker_name(scope: str) -> str:
-    """The broker name that means all brokers of a scope (TopicQueueMappingUtils.getMockBrokerName)."""
+    """Return the broker name that means all brokers of a scope (TopicQueueMappingUtils.getMockBrokerName)."""
     return LOGICAL_PREFIX + (scope.removeprefix("__") if scope == GLOBAL_SCOPE else scope)
 
 
@@ -29,7 +29,7 @@ def is_logical(broker_name: str) -> bool:
 
 
 def logical_queues(topic: str, route: TopicRouteData) -> dict[MessageQueue, str]:
-    """The queues of a static topic, each with the name of its broker; none of any other topic."""
+    """Return the queues of a static topic, each with the name of its broker; empty for any other topic."""
     scopes: dict[str, list[TopicQueueMappingInfo]] = {}
     for info in (route.topic_queue_mapping_by_broker or {}).values():
         scopes.setdefault(info.scope, []).append(info)
@@ -43,7 +43,7 @@ def logical_queues(topic: str, route: TopicRouteData) -> dict[MessageQueue, str]
 
 
 def _brokers_of(infos: Iterable[TopicQueueMappingInfo]) -> dict[int, str]:
-    """The broker of each global id: while a queue moves two have it, and the later epoch counts."""
+    """Return the broker of each global id: while a queue moves, two have it, and the later epoch counts."""
     return {
         global_id: info.bname or NO_BROKER
         for info in sorted(infos, key=lambda one: one.epoch)

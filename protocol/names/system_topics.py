@@ -58,17 +58,17 @@ BROKERS_GROUPS = frozenset({REVIVE_GROUP, TRANSACTION_GROUP})
 
 
 def is_brokers_own(topic: str) -> bool:
-    """Topics that brokers alone write; 5.3.3 takes sends to its timer's and its revive log's all the same."""
+    """Return True for topics that only brokers write; 5.3.3 accepts sends to its timer's and its revive log's all the same."""
     return topic in NOT_ALLOWED_SEND_TOPICS or topic == TIMER_TOPIC or topic.startswith(REVIVE_TOPIC_PREFIX)
 
 
 def is_system_topic(topic: str) -> bool:
-    """Topics of the broker itself, which users neither create nor delete."""
+    """Return True for topics of the broker itself, which users neither create nor delete."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_TOPIC_PREFIX)
 
 
 def is_lmq(topic: str) -> bool:
-    """Light message queues, which have no topic configuration (MixAll.isLmq)."""
+    """Return True for light message queues, which have no topic configuration (MixAll.isLmq)."""
     return topic.startswith(LMQ_PREFIX)
 
 

@@ -38,7 +38,7 @@ class TopicPublishInfo:
     """Sends go round from here; start it at random so that many producers do not begin at one broker."""
 
     def select(self, *accept: QueueFilter) -> MessageQueue | None:
-        """The next queue that all filters accept; None where a whole round has none."""
+        """Return the next queue that all filters accept; None if a whole round has none."""
         for _ in self.queues:
             queue = self.queues[self.turn % len(self.queues)]
             self.turn += 1
@@ -68,14 +68,14 @@ def _takes_messages(data: QueueData, broker: BrokerData | None) -> bool:
 
 
 def _ordered_queues(topic: str, order_conf: str) -> Iterable[MessageQueue]:
-    """Queues of "broker-a:4;broker-b:4", in that order."""
+    """Yield the queues of "broker-a:4;broker-b:4", in that order."""
     for item in filter(None, order_conf.split(";")):
         broker_name, _, count = item.partition(":")
         yield from queues_of(topic, broker_name, int(count))
 
 
 def queues_of(topic: str, broker_name: str, count: int) -> list[MessageQueue]:
-    """Queues 0 to count - 1 of one broker."""
+    """Return queues 0 to count - 1 of one broker."""
     return [MessageQueue(topic=topic, broker_name=broker_name, queue_id=one) for one in range(count)]
 
 
@@ -91,7 +91,7 @@ def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
 
 
 def route_for_new_topic(route: TopicRouteData, queue_nums: int) -> TopicRouteData:
-    """The default topic's route as that of a topic which the first send creates, with at most `queue_nums` queues."""
+    """Return the default topic's route for a topic that the first send creates, with at most `queue_nums` queues."""
     datas = []
     for data in route.queue_datas:
         count = min(queue_nums, data.read_queue_nums)

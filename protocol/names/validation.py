@@ -13,7 +13,7 @@ _legal = re.compile(r"[%|a-zA-Z0-9_-]+").fullmatch
 
 
 def topic_fault(topic: str | None) -> str | None:
-    """Why a topic name is refused; None for a good one. Any name that passes is safe as a directory's name."""
+    """Return why a topic name is refused; None for a good one. Any name that passes is safe as a directory's name."""
     if not topic or not topic.strip():
         return "The specified topic is blank."
     if _legal(topic) is None:
@@ -24,7 +24,7 @@ def topic_fault(topic: str | None) -> str | None:
 
 
 def group_fault(group: str | None) -> str | None:
-    """Why a group name is refused; None for a good one."""
+    """Return why a group name is refused; None for a good one."""
     if not group or not group.strip():
         return "the specified group is blank"
     if _legal(group) is None:

@@ -18,7 +18,7 @@ _FIRST = (
 
 
 def _patches(major: int, minor: int) -> range:
-    """The last numbers of a version's releases, as Apache planned them."""
+    """Return the last numbers of a version's releases, as Apache planned them."""
     if (major, minor) == (3, 0):
         return range(1, 16)
     return range(1 if major == 3 and minor > 2 else 0, 10)
@@ -38,5 +38,5 @@ _NAMES = (
 
 
 def version_name(number: int) -> str:
-    """The name of a version's number; negative ones, which no client sends, have the first name."""
+    """Return the name of a version's number; negative ones, which no client sends, have the first name."""
     return _NAMES[max(0, min(number, len(_NAMES) - 1))]

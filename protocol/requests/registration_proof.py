@@ -17,7 +17,7 @@ _NOT_PROVEN = frozenset({PROOF, ACCESS_KEY, SECURITY_TOKEN, SIGNATURE})
 
 
 def registration_proof(command: RemotingCommand, secret: str) -> str:
-    """The proof for a request; its other fields are complete."""
+    """Return the proof for a request; its other fields are complete."""
     texts = [
         text for name, value in sorted(command.ext_fields.items()) if name not in _NOT_PROVEN for text in (name, value)
     ]

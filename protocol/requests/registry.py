@@ -33,9 +33,9 @@ REQUESTS: dict[RequestCode, RequestSpec] = {
 
 
 def serving_table(role: str, *tables: Mapping[RequestCode, Processor]) -> dict[int, Processor]:
-    """All that a process serves, by the code as a frame has it.
+    """Return everything that a process serves, by the code as a frame has it.
 
-    Raises ValueError for a request that is not made to this role, and for one that two of the tables serve.
+    Raises ValueError for a request of another role, and for one that two of the tables serve.
     """
     serving: dict[int, Processor] = {}
     for code, processor in (entry for table in tables for entry in table.items()):

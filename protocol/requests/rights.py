@@ -67,7 +67,7 @@ class Rights:
 
     @property
     def fields(self) -> tuple[str, str] | None:
-        """The fields that name topic and group, "" for none; None where a request names them otherwise."""
+        """Return the fields that name topic and group, "" for none; None if a request names them otherwise."""
         named = [names.field if isinstance(names, One) else "" for names in (self.topics, self.groups)]
         is_plain = all(names is _none or isinstance(names, One) for names in (self.topics, self.groups))
         return (named[0], named[1]) if is_plain else None

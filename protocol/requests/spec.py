@@ -46,7 +46,7 @@ class RequestSpec:
 
 
 def served_by(*roles: str) -> Callable[..., RequestSpec]:
-    """A maker of specs for codes that these roles serve."""
+    """Return a maker of specs for codes that these roles serve."""
 
     def spec(
         request_header: HeaderClass | None = None,

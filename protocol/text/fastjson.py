@@ -53,7 +53,7 @@ class _Reader:
         return BodyError("JSON", f"expected {expected} at character {self.position}, found {found!r}")
 
     def skip_blanks(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Return the next character that is not blank; empty at the end."""
         match = _BLANKS.match(self.text, self.position)
         self.position = match.end() if match else self.position
         return self.text[self.position : self.position + 1]
@@ -147,7 +147,7 @@ class _Reader:
 
 
 def loads(data: bytes) -> Json:
-    """The value of a JSON text, standard or of the dialect. Raises BodyError.
+    """Return the value of a JSON text, standard or of the dialect. Raises BodyError.
 
     Quoted keys are text, unquoted integer keys are int, objects as keys are ObjectKey. At least one value is needed;
     blanks may follow it.
@@ -173,7 +173,7 @@ def _has_bare_keys(value: object) -> bool:
 
 
 def _sorted_maps(value: object) -> object:
-    """The same value with the keys of each map in order, integers before text."""
+    """Return the same value with the keys of each map in order, integers before text."""
     if isinstance(value, dict):
         ordered = sorted(value.items(), key=lambda item: (isinstance(item[0], str), item[0]))
         return {key: _sorted_maps(member) for key, member in ordered}
@@ -200,7 +200,7 @@ def _write(value: object, parts: list[bytes]) -> None:
 
 
 def dumps(value: object, standard: bool = False, *, sort: bool = True) -> bytes:
-    """The compact JSON text of dicts, lists, text, numbers, booleans and None.
+    """Return the compact JSON text of dicts, lists, text, numbers, booleans and None.
 
     Integer keys and ObjectKeys are written bare; with `standard`, as quoted text (Apache's reader takes both). Keys are
     sorted, integers before text, unless `sort` is False: then they stay in the order of the dict.

@@ -28,12 +28,12 @@ _POWERS = hash_powers(_CHUNK)
 
 
 def to_int(value: int) -> int:
-    """The low 32 bits as Java's signed int: 0xFFFFFFFF is -1."""
+    """Return the low 32 bits as Java's signed int: 0xFFFFFFFF is -1."""
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 def _code_units(text: str) -> bytes | tuple[int, ...]:
-    """The UTF-16 code units of `text`, as Java's strings hold them; lone surrogates included."""
+    """Return the UTF-16 code units of `text`, as Java's strings hold them; lone surrogates included."""
     if text.isascii():
         return text.encode("ascii")
     data = text.encode("utf-16-be", "surrogatepass")
@@ -46,7 +46,7 @@ def utf16_length(text: str) -> int:
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode(): sum of unit * 31 ** (rest of the length), signed 32 bits. "TagA" hashes to 2598919."""
+    """Return String.hashCode(): sum of unit * 31 ** (rest of the length), signed 32 bits. "TagA" hashes to 2598919."""
     units = _code_units(text)
     size = len(units)
     if size <= _CHUNK:
@@ -73,7 +73,7 @@ def tags_code(tags: str | None) -> int:
 
 
 def parse_int(text: str | None, bits: int = 32) -> int | None:
-    """Integer.parseInt (or Long.parseLong with bits=64): None where Java would throw. ASCII digits and a sign only."""
+    """Parse as Integer.parseInt (or Long.parseLong with bits=64): None where Java would throw. ASCII digits and a sign only."""
     if text is None or not _DECIMAL.match(text):
         return None
     value = int(text)

@@ -26,7 +26,7 @@ _HIGHEST_ASCII = 127
 
 
 def hashes_at(data: Buffer, ends: Positions, lengths: Positions) -> tuple[Hashes, Mask]:
-    """The hash of the string before each end, and which of them are ASCII: the others' are wrong.
+    """Return the hash of the string before each end, and which of them are ASCII: the others' are wrong.
 
     No length is above WIDEST, and no end before the greatest length.
     """
@@ -43,7 +43,7 @@ def hashes_at(data: Buffer, ends: Positions, lengths: Positions) -> tuple[Hashes
 
 
 def hashes_of(keys: Sequence[bytes]) -> Hashes:
-    """The hash of each string, given in UTF-8, in order."""
+    """Return the hash of each string, given in UTF-8, in order."""
     lengths = np.fromiter(map(len, keys), np.int64, len(keys))
     ends = lengths.cumsum() + WIDEST
     short = lengths <= WIDEST

@@ -7,9 +7,9 @@ _FIRST, _SECOND = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
 def murmur3_64(data: bytes) -> int:
-    """The first 64 bits of MurmurHash3 x64 128, seed 0 (Guava: murmur3_128().hashBytes().asLong()), unsigned.
+    """Return the first 64 bits of MurmurHash3 x64 128, seed 0 (Guava: murmur3_128().hashBytes().asLong()), unsigned.
 
-    Written out here, since few and short texts are hashed and the libraries for it are C extensions.
+    It is written out here because only few and short texts are hashed, and the libraries for it are C extensions.
     """
     first = second = 0
     whole = len(data) & ~15

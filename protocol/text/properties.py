@@ -158,12 +158,12 @@ BROKERS_PROPERTIES = frozenset(
 
 
 def encode_properties(properties: Mapping[str, str | None]) -> str:
-    """The text form in the order of the mapping; a property without a value is left out."""
+    """Return the text form in the order of the mapping; a property without a value is left out."""
     return "".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None])
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    """The properties of a text form; the last of equal names counts, an empty name or value is skipped."""
+    """Return the properties of a text form; the last of equal names counts, an empty name or value is skipped."""
     properties = {}
     for part in text.split(PROPERTY_SEPARATOR):
         name, _, value = part.partition(NAME_VALUE_SEPARATOR)
@@ -173,12 +173,12 @@ def decode_properties(text: str) -> dict[str, str]:
 
 
 def decode_property_bytes(data: bytes | bytearray | memoryview) -> dict[str, str]:
-    """The properties of a record's bytes; damaged UTF-8 becomes U+FFFD, as Java reads it."""
+    """Return the properties of a record's bytes; damaged UTF-8 becomes U+FFFD, as Java reads it."""
     return decode_properties(from_utf8(data))
 
 
 def delete_property(text: str, name: str) -> str:
-    """The text form without this property (Apache: MessageUtils.deleteProperty)."""
+    """Return the text form without this property (Apache: MessageUtils.deleteProperty)."""
     if name not in text:
         return text
     prefix = name + NAME_VALUE_SEPARATOR

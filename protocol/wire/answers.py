@@ -98,9 +98,9 @@ _BINARY_VALUES = {
 def answer_encoder(
     header_class: Callable[Values, object], always: Mapping[str, str] = NOTHING_MORE
 ) -> AnswerEncoder[Values]:
-    """The encoder of answers with this header, and with the fields of `always`, none of which is the header's, before it.
+    """Return the encoder of answers with this header, after the fields of `always`, none of which is the header's.
 
-    Raises ValueError where no field is in every answer.
+    Raises ValueError if no field is in every answer.
     """
     fields = wire_fields(cast(HeaderClass, header_class))
     json, json_values = _json_template(fields, always)
@@ -119,7 +119,7 @@ def answer_encoder(
 
 
 def _tuple(expressions: Sequence[str]) -> str:
-    """As members of a tuple."""
+    """Return the expressions as members of a tuple."""
     return "".join(f"{expression}, " for expression in expressions)
 
 
@@ -128,12 +128,12 @@ def _parameter(field: WireField) -> str:
 
 
 def _literal(data: bytes) -> bytes:
-    """As a part of a format."""
+    """Return the bytes as a part of a format."""
     return data.replace(b"%", b"%%")
 
 
 def _json_template(fields: Sequence[WireField], always: Mapping[str, str]) -> tuple[bytes, list[str]]:
-    """The members of extFields in the order of their names: a format, and the expressions of its values.
+    """Return the members of extFields in the order of their names: a format, and the expressions of its values.
 
     The first one that is in every answer has no comma; those before it are followed by one, those after it follow one.
     """
@@ -161,7 +161,7 @@ def _json_member(field: WireField, before: bytes, after: bytes) -> tuple[bytes, 
 
 
 def _binary_template(fields: Sequence[WireField], always: Mapping[str, str]) -> tuple[bytes, list[str]]:
-    """The extFields in the order of declaration: a format, and the expressions of its values."""
+    """Return the extFields in the order of declaration: a format, and the expressions of its values."""
     template, values = _literal(encode_binary_fields(always)), []
     for field in fields:
         form, size = (b"%b%b", "value_length({})") if field.kind is Kind.TEXT else (SHORT_LENGTH + b"%b", "{}")
@@ -173,7 +173,7 @@ def _binary_template(fields: Sequence[WireField], always: Mapping[str, str]) -> 
 
 
 def _unless_missing(field: WireField, member: bytes, value: str) -> tuple[bytes, str]:
-    """A field that may miss is formatted by itself, if at all."""
+    """Return a part of the format for a field that may be missing: it is formatted by itself, if at all."""
     if not field.may_miss:
         return member, value
     return b"%b", f'b"" if {field.attribute} is None else {member!r} % ({value})'

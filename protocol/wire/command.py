@@ -106,7 +106,7 @@ class RemotingCommand:
 
     @property
     def ext_fields(self) -> dict[str, str]:
-        """All header fields as text, decoded at the first look. Raises CommandError where they cannot be read."""
+        """Return all header fields as text, decoded at the first call. Raises CommandError if they cannot be parsed."""
         fields = self._ext_fields
         if fields is None:
             raw = self.raw_ext_fields
@@ -118,7 +118,7 @@ class RemotingCommand:
         return fields
 
     def replace_fields(self, fields: dict[str, str]) -> None:
-        """Have it leave with these fields, whatever it was read or made with; those stay as they are."""
+        """Replace the fields that the command was read or made with. Do not change the dict afterwards."""
         self.raw_ext_fields, self._ext_fields = None, fields
 
     @property
@@ -141,7 +141,7 @@ class RemotingCommand:
         ext_fields: dict[str, str] | None = None,
         body: bytes = b"",
     ) -> RemotingCommand:
-        """The answer to this request: same opaque and same header encoding (Apache's clients read both)."""
+        """Return the answer to this request: same opaque and same header encoding (Apache's clients read both)."""
         return RemotingCommand(
             code=code,
             opaque=self.opaque,
@@ -162,7 +162,7 @@ def _language_name(language: str | int) -> str:
 
 
 def decode_json_command(header: bytes, body: bytes) -> RemotingCommand:
-    """A command from a JSON header. Raises CommandError."""
+    """Return a command from a JSON header. Raises CommandError."""
     try:
         read = _decode_json_header(header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -183,7 +183,7 @@ def decode_json_command(header: bytes, body: bytes) -> RemotingCommand:
 
 
 def decode_binary_command(header: bytes, body: bytes) -> RemotingCommand:
-    """A command from a ROCKETMQ header. Raises CommandError."""
+    """Return a command from a ROCKETMQ header. Raises CommandError."""
     if len(header) < WITHOUT_REMARK.size:
         raise CommandError(f"ROCKETMQ header: {len(header)} bytes, at least {WITHOUT_REMARK.size} are needed")
     code, language, version, opaque, flag, remark_size, fields_size = WITHOUT_REMARK.unpack_from(header)
@@ -198,7 +198,7 @@ def decode_binary_command(header: bytes, body: bytes) -> RemotingCommand:
 
 
 def _read_remark(header: bytes, size: int) -> tuple[str, int, int]:
-    """The remark, where the extFields begin, and how long they are."""
+    """Return the remark, where the extFields begin, and how long they are."""
     fields_at = WITHOUT_REMARK.size + size
     if fields_at > len(header):
         raise CommandError(f"ROCKETMQ header: a remark of {size} bytes leads past the header's end")
@@ -211,7 +211,7 @@ def _read_remark(header: bytes, size: int) -> tuple[str, int, int]:
 
 
 def encode_json_header(command: RemotingCommand) -> bytes:
-    """The JSON header, keys sorted and without absent members, as Apache's writer has it.
+    """Return the JSON header, keys sorted and without absent members, as Apache's writer has it.
 
     Fields of a command that was read leave as they came (a C++ client's numbers stay numbers).
     """
@@ -232,7 +232,7 @@ def encode_json_header(command: RemotingCommand) -> bytes:
 
 
 def encode_binary_header(command: RemotingCommand) -> bytes:
-    """The ROCKETMQ header. Raises CommandError for a language without a LanguageCode."""
+    """Return the ROCKETMQ header. Raises CommandError for a language without a LanguageCode."""
     language = LANGUAGE_CODES.get(command.language)
     if language is None:
         raise CommandError(f"language: no LanguageCode for {command.language!r}")
@@ -244,7 +244,7 @@ def encode_binary_header(command: RemotingCommand) -> bytes:
 def binary_header(
     code: int, language: int, version: int, opaque: int, flag: int, remark: str | None, fields: bytes
 ) -> bytes:
-    """The ROCKETMQ header around encoded extFields; of the code the low 16 bits, as Apache's writer has it."""
+    """Return the ROCKETMQ header around encoded extFields; only the low 16 bits of the code, as in Apache's writer."""
     if not remark:
         return WITHOUT_REMARK.pack(code & 0xFFFF, language, version, opaque, flag, 0, len(fields)) + fields
     text = remark.encode()

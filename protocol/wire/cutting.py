@@ -15,11 +15,11 @@ class FrameCutter:
 
     @property
     def held(self) -> bytes:
-        """The bytes that are not a whole frame yet."""
+        """Return the bytes that are not a whole frame yet."""
         return bytes(self._held)
 
     def receive_data(self, data: bytes) -> list[bytes]:
-        """The frames that are whole with `data`, each with its length in front."""
+        """Return the frames that are whole with `data`, each after its length."""
         held = self._held
         held += data
         found: list[bytes] = []

@@ -39,7 +39,7 @@ _decode_values = msgspec.json.Decoder(dict[str, object] | None).decode
 
 
 def decode_json_fields(raw: bytes | msgspec.Raw) -> dict[str, str]:
-    """Numbers and booleans, as C++ and Node clients send them, become text. Raises CommandError."""
+    """Return the fields; numbers and booleans, as C++ and Node clients send them, become text. Raises CommandError."""
     try:
         return _decode_texts(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -52,7 +52,7 @@ def decode_json_fields(raw: bytes | msgspec.Raw) -> dict[str, str]:
 
 
 def _as_text(value: object) -> str:
-    """A JSON value as the text that Apache's client would have sent."""
+    """Return a JSON value as the text that Apache's client would have sent."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -61,7 +61,7 @@ def _as_text(value: object) -> str:
 
 
 def decode_binary_fields(raw: bytes) -> dict[str, str]:
-    """The later one of two fields of a name. Raises CommandError where a length leads outside of `raw`."""
+    """Return the fields; of two with one name, the later counts. Raises CommandError if a length leads outside of `raw`."""
     fields: dict[str, str] = {}
     position, end = 0, len(raw)
     try:
@@ -83,7 +83,7 @@ def decode_binary_fields(raw: bytes) -> dict[str, str]:
 
 
 def spans_of(raw: bytes) -> Spans | None:
-    """The fields of intact extFields in their order; None where one comes twice."""
+    """Return the fields of intact extFields in their order; None if one comes twice."""
     spans: Spans = {}
     position, count = 0, 0
     while position < len(raw):
@@ -103,7 +103,7 @@ def binary_name(name: str) -> bytes:
 
 
 def encode_binary_fields(fields: Mapping[str, str]) -> bytes:
-    """In the order of the mapping."""
+    """Encode the fields in the order of the mapping."""
     parts: list[bytes] = []
     for name, value in fields.items():
         data = value.encode()

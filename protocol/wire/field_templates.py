@@ -87,7 +87,7 @@ class FieldTemplates(Generic[Made]):
         self.by_length[len(raw)] = self._template(raw, spans, varying, header) if spans is not None else None
 
     def _template(self, raw: bytes, spans: Spans, varying: frozenset[bytes], header: Made) -> Template[Made] | None:
-        """None where a value varies that cannot be read from its bytes alone."""
+        """Return a template; None if a varying value cannot be read from its bytes alone."""
         mask = bytearray(b"\xff" * len(raw))
         for name in varying:
             span = spans[name]
@@ -101,7 +101,7 @@ class FieldTemplates(Generic[Made]):
         )
 
     def _reader(self, spans: Spans, varying: frozenset[bytes], header: Made) -> Callable[[bytes], Made]:
-        """A function of the raw fields: what varies is read, all else is the header's."""
+        """Return a function of the raw fields that reads the varying ones; the others are the header's."""
         expressions = {name: f"c{place}" for place, name in enumerate(self._make.__struct_fields__)}
         constants = {constant: getattr(header, name) for name, constant in expressions.items()}
         for name in varying & self._attributes.keys():

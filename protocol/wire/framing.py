@@ -62,19 +62,19 @@ def frame(serialize_type: int, header: bytes, body: bytes) -> bytes:
 
 
 def frame_start(serialize_type: int, header: bytes, body_bytes: int) -> bytes:
-    """A frame up to its body, of which the length is enough."""
+    """Return a frame up to its body, of which only the length is needed."""
     size = len(header)
     return HEAD.pack(4 + size + body_bytes, serialize_type << 24 | size) + header
 
 
 def with_body(whole: bytes, body: bytes) -> bytes:
-    """The frame with another body; its header stays byte for byte."""
+    """Return the frame with another body; its header stays byte for byte."""
     _, mark = _unpack_head(whole)
     return frame(mark >> 24, whole[HEAD_BYTES : HEAD_BYTES + (mark & 0xFFFFFF)], body)
 
 
 def frame_bytes(start: bytes, offset: int) -> int:
-    """The size of the frame that begins with these bytes, `LENGTH_BYTES` at least, at this offset of its stream.
+    """Return the size of the frame that begins with these bytes, `LENGTH_BYTES` at least, at this offset of its stream.
 
     Raises FrameTooLarge past MAX_FRAME_BYTES, FrameError.
     """
@@ -90,7 +90,7 @@ def _frame_bytes(length: int, most: int, offset: int) -> int:
 
 
 def encode_frame(command: RemotingCommand) -> bytes:
-    """The command as one frame in its own header encoding."""
+    """Return the command as one frame in its own header encoding."""
     return frame(command.serialize_type, _ENCODERS[command.serialize_type](command), command.body)
 
 
@@ -109,7 +109,7 @@ JSON_CODE, BINARY_CODE = slice(HEAD_BYTES, HEAD_BYTES + 13), slice(HEAD_BYTES, H
 
 
 def code_of_start(start: bytes) -> int:
-    """The code in what a frame has at JSON_CODE or BINARY_CODE."""
+    """Return the code from the bytes that a frame has at JSON_CODE or BINARY_CODE."""
     return int(start.partition(b":")[2].partition(b",")[0]) if len(start) > 2 else int.from_bytes(start, "big")
 
 
@@ -261,7 +261,7 @@ class FrameDecoder:
         return position
 
     def _bytes_needed(self, data: bytes, position: int) -> int:
-        """So many bytes has the frame that begins at `position` and is not there whole, as far as can be said."""
+        """Return how many bytes the unfinished frame at `position` has, as far as that is known."""
         if len(data) - position < LENGTH_BYTES:
             return LENGTH_BYTES
         (length,) = _LENGTH.unpack_from(data, position)

@@ -38,7 +38,7 @@ def _type_of(field: WireField) -> object:
 
 @functools.cache
 def twin_class(header_class: HeaderClass) -> type[msgspec.Struct]:
-    """The struct with the attributes of `header_class` and its wire names."""
+    """Return the struct with the attributes of `header_class` and its wire names."""
     members: list[tuple[str, object, object]] = []
     for field in sorted(wire_fields(header_class), key=lambda field: not field.required):
         named = (
@@ -56,7 +56,7 @@ def _templates(header_class: HeaderClass, twin: type[msgspec.Struct]) -> FieldTe
 
 
 def _doubtful(header_class: HeaderClass) -> Callable[[msgspec.Struct], bool] | None:
-    """A predicate: is any boolean of a twin true, or a value none of those allowed? None where neither can be.
+    """Return a predicate: is any boolean of a twin true, or a value not among those allowed? None if neither can be.
 
     As one expression: attrgetter takes four times as long.
     """
@@ -93,9 +93,9 @@ def _reads_like_java(header_class: HeaderClass) -> Callable[[msgspec.Struct, Rem
 
 
 def fast_header(header_class: type[Header]) -> Callable[[RemotingCommand], Header]:
-    """A decoder for the hot paths: from a command to the header's twin, without an attrs object.
+    """Return a decoder for the hot paths: from a command to the header's twin, without an attrs object.
 
-    To the type checker the twin is a header of that class: it has the same attributes, and nothing else is looked at.
+    To the type checker the twin is a header of that class: it has the same attributes, and nothing else is used.
     It raises HeaderError (a field is missing or wrong) or CommandError (the fields cannot be cut apart).
     """
     return cast(Callable[[RemotingCommand], Header], _decoder(header_class))
@@ -114,7 +114,7 @@ def _decoder(header_class: HeaderClass) -> Callable[[RemotingCommand], msgspec.S
         return twin(**read_fields(header_class, command.ext_fields))
 
     def without_template(command: RemotingCommand) -> msgspec.Struct:
-        """From a ROCKETMQ header; it becomes a template for others."""
+        """Decode a ROCKETMQ header, which becomes a template for others."""
         try:
             header = msgspec.convert(command.ext_fields, twin, strict=False)
             if doubtful is not None and doubtful(header) and not reads_like_java(header, command):
@@ -148,13 +148,13 @@ def _decoder(header_class: HeaderClass) -> Callable[[RemotingCommand], msgspec.S
 
 
 def decode_header(header_class: type[Header], command: RemotingCommand) -> Header:
-    """The header of a command. Raises HeaderError or CommandError, see `fast_header`."""
+    """Return the header of a command. Raises HeaderError or CommandError, see `fast_header`."""
     return header_class(**msgspec.structs.asdict(_decoder(header_class)(command)))
 
 
 @functools.cache
 def _values_of(header_class: HeaderClass) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]:
-    """The wire's names of a header class, and what gets all values of a header at once."""
+    """Return the wire's names of a header class, and a function that gets all values of a header at once."""
     fields = wire_fields(header_class)
     names = tuple(field.wire for field in fields)
     if len(fields) < 2:  # of one attribute an attrgetter makes no tuple, of none there is no attrgetter
@@ -163,7 +163,7 @@ def _values_of(header_class: HeaderClass) -> tuple[tuple[str, ...], Callable[[ob
 
 
 def encode_header(header: attrs.AttrsInstance) -> dict[str, str]:
-    """The header's fields as the wire's text, in the order of declaration, without those that are None."""
+    """Return the header's fields as the wire's text, in the order of declaration, without those that are None."""
     names, values_of = _values_of(type(header))
     return {
         name: value if type(value) is str else str(value) if type(value) is int else _as_text(value)

@@ -39,7 +39,7 @@ class WireField:
 
 @functools.cache
 def wire_fields(header_class: HeaderClass) -> tuple[WireField, ...]:
-    """The fields of a header class, the superclass's first."""
+    """Return the fields of a header class, the superclass's first."""
     return tuple(
         WireField(
             attribute=field.name,
@@ -87,7 +87,7 @@ def _read_value(header_class: HeaderClass, field: WireField, text: str) -> objec
 
 
 def read_fields(header_class: HeaderClass, fields: Mapping[str, str]) -> dict[str, object]:
-    """Attribute values from the wire's text, absent ones left out. Raises HeaderError; nothing is read past it."""
+    """Return attribute values from the wire's text, absent ones left out. Raises HeaderError at the first wrong one."""
     values = {}
     for field in wire_fields(header_class):
         text = fields.get(field.wire)

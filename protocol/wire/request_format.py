@@ -25,7 +25,9 @@ class RequestFormat:
     """The requests of one code whose headers are `header` except for the open fields. Their header encoding is JSON."""
 
     def __init__(self, code: int, header: attrs.AttrsInstance, *open_fields: str) -> None:
-        """`open_fields` are attributes that are not None in the header, in the order of their names on the wire."""
+        """Create a format. `open_fields` are attributes that are not None in the header, in the order of their names on
+        the wire.
+        """
         names = {field.attribute: field for field in wire_fields(type(header))}
         fields = encode_header(header)
         marks = {}

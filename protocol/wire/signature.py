@@ -55,7 +55,7 @@ _INNER, _OUTER = (bytes(byte ^ mask for byte in range(256)) for mask in (0x36, 0
 
 
 def signature_of(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
-    """The signature over these fields, without `Signature` where it is one of them, and the body."""
+    """Return the signature over these fields, without `Signature` if it is one of them, and the body."""
     values, is_known = _signed_values(fields)
     if not is_known:
         _remember(fields)
@@ -63,7 +63,7 @@ def signature_of(fields: Mapping[str, str], body: bytes, secret_key: str) -> str
 
 
 def _signed_values(fields: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
-    """All values but the signature, in the order in which they are signed, and whether such fields were the latest."""
+    """Return all values except the signature, in the order in which they are signed, and whether such fields were the latest."""
     try:
         return _LATEST[len(fields) - (SIGNATURE in fields)](fields), True
     except KeyError:
@@ -116,7 +116,7 @@ def _values_of(names: Sequence[str]) -> Values:
 
 
 def _in_java_order(names: Sequence[str]) -> list[str]:
-    """Java compares text by its UTF-16 units, Python by code points."""
+    """Sort names as Java does, by their UTF-16 units; Python compares code points."""
     if "".join(names).isascii():
         return sorted(names)
     return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))

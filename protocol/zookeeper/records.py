@@ -167,12 +167,12 @@ class Request:
 
 
 def decode_connect(frame: bytes) -> Any:
-    """The record of a connection's first frame. Raises BadRecord."""
+    """Return the record of a connection's first frame. Raises BadRecord."""
     return _parse(CONNECT_REQUEST, frame)
 
 
 def encode_connected(time_out_ms: int, session_id: int, password: bytes) -> bytes:
-    """The answer to the first frame; with all 0 the session that the client asked for is over."""
+    """Return the answer to the first frame; with all 0, the session that the client asked for is over."""
     fields = {"protocol_version": 0, "time_out_ms": time_out_ms, "session_id": session_id, "password": password}
     return _built(CONNECT_RESPONSE, {**fields, "read_only": False})
 
@@ -186,18 +186,18 @@ def decode_request(frame: bytes) -> Request:
 
 
 def encode_answer(request: Request, transaction: int, answer: dict[str, Any]) -> bytes:
-    """The answer to a request that was done."""
+    """Return the answer to a request that was done."""
     record = ANSWERS[RequestCode(request.code)]
     return encode_error(request, transaction, ErrorCode.OK) + _built(record, answer)
 
 
 def encode_error(request: Request, transaction: int, error: ErrorCode) -> bytes:
-    """The answer to a request that was not done."""
+    """Return the answer to a request that was not done."""
     return _built(REPLY_HEADER, {"xid": request.xid, "transaction": transaction, "error": error})
 
 
 def encode_event(kind: int, path: str) -> bytes:
-    """The event that a watch saw."""
+    """Return the event that a watch saw."""
     header = _built(REPLY_HEADER, {"xid": EVENT_XID, "transaction": NO_TRANSACTION, "error": ErrorCode.OK})
     return header + _built(WATCH_EVENT, {"kind": kind, "state": CONNECTED_STATE, "path": path})
 
