@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,8 @@ class Member:
         process.wait_listening(self.port)
         if self.kind == "apache":
             wait_until(lambda: "boot success" in process.output(), "Apache's broker has started")
-            self.register()
+            if "enableSlaveActingMaster" not in self.settings:  # such a master registers when its slaves are ready
+                self.register()
         wait_until(self.is_registered, f"{self.kind} broker {self.broker_id} registers\n{process.output_tail()}")
 
     def register(self) -> None:
@@ -130,7 +132,7 @@ class Member:
 
 @attrs.define(eq=False)
 class ReplicaPair:
-    """A name server of this project, a master and a slave."""
+    """A name server, a master and a slave."""
 
     name_server_process: Process
     name_server_port: int
@@ -140,19 +142,29 @@ class ReplicaPair:
 
     @classmethod
     def make(
-        cls, master: str, slave: str, directory: Path, *, through_proxy: bool = False, **of_master: object
+        cls,
+        master: str,
+        slave: str,
+        directory: Path,
+        *,
+        through_proxy: bool = False,
+        name_server: str = "ours",
+        of_name_server: Mapping[str, object] | None = None,
+        of_slave: Mapping[str, object] | None = None,
+        **of_master: object,
     ) -> ReplicaPair:
         """Start the name server and the master; the slave is started by its test."""
         port = free_port()
         file = directory / "namesrv.conf"
-        file.write_text(f"listenPort={port}\nbindAddress=127.0.0.1\n")
-        command = COMMANDS["ours"](directory, file, file)[0]
+        settings = {"listenPort": port, "bindAddress": "127.0.0.1", **(of_name_server or {})}
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        command = COMMANDS[name_server](directory, file, file)[0]
         process = Process.start(command, directory / "namesrv.log", directory)
         pair = cls(
             process,
             port,
             Member(master, 0, directory / "master", port, dict(of_master)),
-            Member(slave, 1, directory / "slave", port),
+            Member(slave, 1, directory / "slave", port, dict(of_slave or {})),
         )
         process.wait_listening(port)
         if through_proxy:

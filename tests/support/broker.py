@@ -27,6 +27,7 @@ from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+from twisted_mq.storage.tables.escaped_table import EscapedTable
 
 START_SECONDS = 1_795_217_217.0
 
@@ -63,6 +64,16 @@ def anywhere(topic: str, queue_id: int) -> int:
 
 def _call_now(function: Callable[..., object], *arguments: Any, **named: Any) -> None:
     function(*arguments, **named)
+
+
+class EscapedInMemory(EscapedTable):
+    """The table of escaped messages, which no file keeps."""
+
+    def save(self) -> bool:
+        return True
+
+    def save_with_backup(self) -> None:
+        self.save()
 
 
 class BrokerInMemory:
@@ -102,7 +113,7 @@ class BrokerInMemory:
         )
         self.registered: list[Any] = []
         names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters", "passed")
-        fresh = {name: MemoryTable() for name in names}
+        fresh = {**{name: MemoryTable() for name in names}, "escaped": EscapedInMemory("")}
         self.tables: dict[str, Any] = {**(restarted.tables if restarted else fresh), **(tables or {})}
         topics = TopicConfigManager(
             self.tables["topics"], self.now_ms, self.registered.append, self.tables["topics"].save
@@ -135,7 +146,9 @@ class BrokerInMemory:
                 self.tables["offsets"], self.tables["offsets"].save, queue_end or self.store.max_offset_in_queue
             ),
             filters=consumer_filters(self.options, self.tables["filters"]),
-            tables=BrokerTables(*(self.tables[name] for name in ("modes", "metrics", "orders", "delays", "passed"))),
+            tables=BrokerTables(
+                *(self.tables[name] for name in ("modes", "metrics", "orders", "delays", "passed", "escaped"))
+            ),
             unique_keys=UniqueKeyMaker(pack_ip("127.0.0.2"), 7, self.now_ms),
             **more,
         )

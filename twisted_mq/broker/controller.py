@@ -87,6 +87,8 @@ class BrokerController:
     random: random.Random = attrs.field(factory=random.Random)
     late: LateAnswers = attrs.field(factory=LateAnswers)
     min_broker_id: int = 0
+    acts_as_master: bool = False
+    """True while this slave acts for its master, which the name servers do not know any more (enableSlaveActingMaster)."""
     static_topics: StaticTopics = attrs.field(
         default=attrs.Factory(lambda broker: StaticTopics(broker.options.broker_name, broker.now_ms), takes_self=True)
     )
@@ -150,7 +152,8 @@ class BrokerController:
         if not self.clean:
             self.ha.accept.recovered()
         self.durability = Durability(self)
-        self.waiting = WaitingMessages(self, self.tables.delays, clean=self.clean, in_thread=self.in_thread)
+        tables = self.tables
+        self.waiting = WaitingMessages(self, tables.delays, tables.escaped, clean=self.clean, in_thread=self.in_thread)
         self.postponement = Postponement(options, self.now_ms, self.random, self.waiting.crowd, self.steps.ms)
         self.transactions = TransactionService(self)
         self.pop = PopService(self, self.tables.orders)

@@ -125,22 +125,20 @@ class BrokerOptions(MetricsOptions):
         "registerBrokerTimeoutMills", 24000, "ms to wait for a name server's answer", low=1, remote=True
     )
     send_heartbeat_timeout_millis: int = option(
-        "sendHeartbeatTimeoutMillis", 1000, "ms to wait for the answer to a broker heartbeat", low=1, has_effect=False
+        "sendHeartbeatTimeoutMillis", 1000, "ms to wait for the answer to a broker heartbeat", low=1
     )
     broker_heartbeat_interval: int = option(
         "brokerHeartbeatInterval",
         1000,
         "ms between heartbeats to the name servers in acting-master mode",
-        low=1,
-        has_effect=False,
+        low=100,
     )
     broker_not_active_timeout_millis: int = option(
         "brokerNotActiveTimeoutMillis",
         10000,
-        "ms of silence after which such a broker is gone",
+        "ms of silence after which the name servers take such a broker out of their routes",
         type="long",
         low=1,
-        has_effect=False,
     )
     compressed_register: bool = option("compressedRegister", False, "registrations leave compressed", remote=True)
     force_register: bool = option(
@@ -154,7 +152,24 @@ class BrokerOptions(MetricsOptions):
     )
     split_registration_size: int = option("splitRegistrationSize", 800, "topics in one part", low=1, has_effect=False)
     enable_slave_acting_master: bool = option(
-        "enableSlaveActingMaster", False, "the slave with the lowest id stands in for a lost master", has_effect=False
+        "enableSlaveActingMaster",
+        False,
+        "the slave with the lowest id acts for a lost master; set it at the whole group",
+    )
+    enable_remote_escape: bool = option(
+        "enableRemoteEscape",
+        False,
+        "an acting slave sends delayed and timed messages that are due, and half messages, to other masters",
+    )
+    skip_pre_online: bool = option(
+        "skipPreOnline",
+        False,
+        "a master of this mode registers at once, without asking its slaves what they did while it was away",
+    )
+    compatible_with_old_name_srv: bool = option(
+        "compatibleWithOldNameSrv",
+        True,
+        "heartbeats are queries of the data version, which name servers of 4.x know too",
     )
 
     forward_timeout: int = option(
@@ -852,6 +867,12 @@ class BrokerOptions(MetricsOptions):
     def waits_for_slaves(self) -> bool:
         """True if sends wait for copies; with inSyncReplicas 1 the master's own copy is enough (Apache: CommitLog.handleHA)."""
         return self.broker_role == BrokerRole.SYNC_MASTER and self.in_sync_replicas > 1
+
+    @property
+    def asks_slaves_first(self) -> bool:
+        """Return whether this master asks its slaves what they did in its place before it registers."""
+        acts_in_turn = self.enable_slave_acting_master and not self.skip_pre_online
+        return acts_in_turn and not self.is_slave and self.has_name_servers
 
     @property
     def counts_registered_slaves(self) -> bool:

@@ -95,6 +95,8 @@ class Registration:
     _changes: set[_Change] = attrs.field(factory=set)
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
+    held_back: bool = False
+    """True while nothing is registered yet: a master asks its slaves first what they did in its place."""
     _left: bool = False
     _asked: int = 0
     """Requests that name servers have not answered yet."""
@@ -102,7 +104,12 @@ class Registration:
     """The times that a name server stopped answering: it may lack any version up to then, so each counts as a new version."""
 
     def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
-        """Register all topics, or only the changed ones. Fires with the result of each name server, in their order."""
+        """Register all topics, or only those that changed; fires with what each name server said, in their order.
+
+        Nothing is sent while the registration is held back.
+        """
+        if self.held_back:
+            return defer.succeed([])
         change = _Change()
         self._changes.add(change)
         sent = self._order.run(self._send, changed, change)
@@ -191,14 +198,17 @@ class Registration:
         return defer.gatherResults(calls, consumeErrors=True)
 
     def _header(self, body: bytes) -> RegisterBrokerRequestHeader:
+        options = self.options
+        acts_in_turn = options.enable_slave_acting_master
         return RegisterBrokerRequestHeader(
-            broker_name=self.options.broker_name,
+            broker_name=options.broker_name,
             broker_addr=self.broker_address,
-            cluster_name=self.options.broker_cluster_name,
+            cluster_name=options.broker_cluster_name,
             ha_server_addr=self.ha_address,
-            broker_id=self.options.broker_id,
-            enable_acting_master=self.ordering.routes is not None and self.ordering.routes.acting,
-            compressed=self.options.compressed_register,
+            broker_id=options.broker_id,
+            heartbeat_timeout_millis=options.broker_not_active_timeout_millis if acts_in_turn else None,
+            enable_acting_master=acts_in_turn or (self.ordering.routes is not None and self.ordering.routes.acting),
+            compressed=options.compressed_register,
             body_crc32=zlib.crc32(body) & 0x7FFFFFFF,
         )
 

@@ -17,6 +17,9 @@ from twisted.internet import defer, interfaces, protocol, threads
 from twisted.python import failure
 
 from twisted_mq.access.server_access import LOOK_SECONDS, ServerAccess, server_access
+from twisted_mq.broker.acting.duties import ActingDuties
+from twisted_mq.broker.acting.heartbeat import Heartbeat
+from twisted_mq.broker.acting.pre_online import PreOnline
 from twisted_mq.broker.advertised_address import address_warning, advertised_ip
 from twisted_mq.broker.clients.consumer_figures import ASK_SECONDS
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -177,6 +180,8 @@ class BrokerService(service.Service):
         self._access = access
         self._encryption: ServerEncryption | None = None
         self._pusher: Pusher | None = None
+        self._duties: ActingDuties | None = None
+        self._going_online: defer.Deferred[None] | None = None
         self._grpc: GrpcPort | None = None
 
     @property
@@ -201,11 +206,32 @@ class BrokerService(service.Service):
             self._bound_for_slaves = undo.enter_context(self._bind_for_slaves())
             self.controller = self._make_controller(undo)
             self.registration.ordering = self.controller.ordering
+            asks = self._pre_online() if options.asks_slaves_first else None
             self._listen(undo)
             undo.pop_all()
-        self._register()
-        self._start_loops()
+        self._say_where()
+        if asks is None:
+            self._register()
+        self._start_loops(waits=asks is not None)
+        if asks is not None:
+            self._going_online = defer.ensureDeferred(self._go_online(asks))
         self._look_for_ordered(None)
+
+    def _pre_online(self) -> PreOnline:
+        """Hold the registration back until the slaves were asked."""
+        self.registration.held_back = True
+        group = MemberGroup(self.options, self._name_servers, self._client.invoke)
+        return PreOnline(self.controller, group, self._client.invoke)
+
+    async def _go_online(self, asks: PreOnline) -> None:
+        """Ask the slaves, then deliver, check and register."""
+        try:
+            await asks.ask()
+        except defer.CancelledError:
+            return  # the broker stops
+        self._start_own_work()
+        self.registration.held_back = False
+        self._register()
 
     def _bind_for_slaves(self) -> Bound:
         """Bind haListenPort, or the port above the clients' port; any port if the clients' is any. Raises PortError."""
@@ -423,7 +449,7 @@ class BrokerService(service.Service):
         except PortError as error:
             self.log.warn("no fast port, clients with vipChannelEnabled use the main one: {e}", e=error)
 
-    def _register(self) -> None:
+    def _say_where(self) -> None:
         controller, options, name_servers = self.controller, self.options, self._name_servers
         self.log.info(
             "broker {name} registers as {address} with {servers} (set brokerIP1 and listenPort to change it)",
@@ -446,14 +472,21 @@ class BrokerService(service.Service):
                 "access control without haSharedSecret and haAllowedSlaves: no slave is served at {address}",
                 address=controller.ha.address,
             )
+
+    def _register(self) -> None:
         first = self.registration.register()
         first.addCallbacks(lambda _: self.started.callback(self), self.started.errback)
 
-    def _start_loops(self) -> None:
+    def _start_loops(self, *, waits: bool) -> None:
+        """Start the periodic work; a master that `waits` for its slaves' word delivers and checks nothing yet."""
         controller, options = self.controller, self.options
         if controller.is_slave:
             replication = Replication(controller, self._reactor, self._client, self.registration, self._link())
             replication.lacks_topic = lambda: self._agent is not None and self._agent.lacks_topic()
+            if options.enable_slave_acting_master:
+                duties = self._duties = ActingDuties(controller, self._client.invoke)
+                replication.on_acting.append(duties.change)
+                self._every(options.transaction_check_interval / 1000, duties.check_halves)
             replication.start(self._every)
         if not options.is_slave and options.has_name_servers:
             group = MemberGroup(options, self._name_servers, self._client.invoke)
@@ -484,13 +517,33 @@ class BrokerService(service.Service):
         self._every(options.flush_delay_offset_interval / 1000, controller.waiting.save_delay_offsets)
         self._every(options.timer_flush_interval_ms / 1000, controller.waiting.save_timer)
         self._every(TIMER_CLEAN_SECONDS, controller.waiting.clean)
-        controller.waiting.start()
-        controller.pop.start()
+        if not waits:
+            controller.waiting.start()
+            controller.pop.start()
         self._every(ORDER_SAVE_SECONDS, controller.pop.orders.save)
         self._every(FILTER_SAVE_SECONDS, lambda: controller.filters.save(self.now_ms()))
         self._every(options.transaction_metric_flush_interval / 1000, controller.transactions.metrics.save)
-        if not options.is_slave:
+        if not options.is_slave and not waits:
             self._every(options.transaction_check_interval / 1000, controller.transactions.check)
+        if options.enable_slave_acting_master:
+            self._every(options.broker_heartbeat_interval / 1000, self._heartbeat().beat)
+
+    def _start_own_work(self) -> None:
+        """Start what a master that waited for its slaves' word left out."""
+        self.controller.waiting.start()
+        self.controller.pop.start()
+        self._every(self.options.transaction_check_interval / 1000, self.controller.transactions.check)
+
+    def _heartbeat(self) -> Heartbeat:
+        controller, registration = self.controller, self.registration
+        return Heartbeat(
+            self.options,
+            controller.address,
+            self._name_servers,
+            self._client.invoke,
+            lambda: controller.topics.data_version,
+            lambda: registration.is_known,
+        )
 
     def _care_for_files(self, store: FileMessageStore) -> None:
         """Start the periodic work that only a store on disk needs: indexing and retention."""
@@ -615,7 +668,9 @@ class BrokerService(service.Service):
 
     def _steps_of_stop(self, listening: list[interfaces.IListeningPort]) -> list[Step]:
         controller = self.controller
+        going = self._going_online
         return [
+            *([("end of questions to slaves", going.cancel)] if going is not None else ()),
             ("leave of ordered queues", self._leave_order),
             *[("end of a periodic job", job.stop) for job in self._jobs],
             *([("end of retention", self._retention.stop)] if self._retention is not None else ()),
@@ -624,6 +679,7 @@ class BrokerService(service.Service):
             *([("close of the gRPC port", self._grpc.stop_listening)] if self._grpc is not None else ()),
             *([("end of gRPC calls", self._grpc.stop)] if self._grpc is not None else ()),
             *([("end of pushed figures", self._pusher.close)] if self._pusher is not None else ()),
+            *([("end of duties in the master's place", self._duties.stop)] if self._duties is not None else ()),
             ("end of deliveries", controller.waiting.stop),
             ("end of transactions", controller.transactions.stop),
             ("end of sliced work", controller.turns.stop),

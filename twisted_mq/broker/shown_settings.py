@@ -23,7 +23,6 @@ FIXED: dict[str, bool | int | str] = {
     "enableRegisterProducer": True,
     "enableScheduleMessageStats": True,
     "enableSingleTopicRegister": False,
-    "enableSlaveActingMaster": False,
     "enableSplitRegistration": False,
     "forceRegister": True,
     "isBrokerContainer": False,

@@ -8,6 +8,7 @@ import attrs
 
 from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.escaped_table import ESCAPED_FILE, EscapedTable
 from twisted_mq.storage.tables.passed_over_table import PASSED_OVER_FILE, PassedOverTable
 from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetricsTable
@@ -22,6 +23,7 @@ class BrokerTables:
     orders: ConsumerOrderInfoTable
     delays: DelayOffsetTable
     passed_over: PassedOverTable
+    escaped: EscapedTable
 
     @classmethod
     def load(cls, folder: str) -> BrokerTables:
@@ -32,6 +34,7 @@ class BrokerTables:
             ConsumerOrderInfoTable(os.path.join(folder, "consumerOrderInfo.json")),
             DelayOffsetTable(os.path.join(folder, "delayOffset.json")),
             PassedOverTable(os.path.join(folder, PASSED_OVER_FILE)),
+            EscapedTable(os.path.join(folder, ESCAPED_FILE)),
         )
         for table in attrs.astuple(tables, recurse=False):
             table.load()

@@ -18,7 +18,7 @@ _DLEDGER = "of DLedger, which is not served: an ordered topic's groups (orderCoo
 _CONTROLLER = (
     "of the controller mode, which is not served: ordered topics (orderCoordinator) move to another group by themselves"
 )
-_ACTING = "of acting masters, which are not served"
+_ACTING = "of acting masters: a slave compares its log with its master's, and takes no place in the log from a request"
 _SWAP = "files stay mapped, and the kernel takes back their pages by itself"
 _LOCKS = "one thread appends: there is no lock to choose"
 _DISPATCH = "queue entries are written by the thread that appends, at the end of each turn"
@@ -89,9 +89,10 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
         "allAckInSyncStateSet", "enableAutoInSyncReplicas", "totalReplicas", "minInSyncReplicas",
     ),
     _ACTING: (
-        "sendHeartbeatTimeoutMillis", "brokerHeartbeatInterval", "brokerNotActiveTimeoutMillis", "enableSlaveActingMaster",
-        "enableRemoteEscape", "skipPreOnline", "compatibleWithOldNameSrv", "lockInStrictMode", "syncMasterFlushOffsetWhenStartup",
-        "offsetCheckInSlave",
+        "syncMasterFlushOffsetWhenStartup", "offsetCheckInSlave",
+    ),
+    "a queue's lock is one broker's; ordered topics (orderCoordinator) keep order over a change of the master": (
+        "lockInStrictMode",
     ),
     _SWAP: (
         "destroyMapedFileIntervalForcibly", "putConsumeQueueDataByFileChannel", "timerWarmEnable",

@@ -43,7 +43,6 @@ NOT_SERVED = {
     "dledger-n0",
     "multi-disk",
     "operator-controller",
-    "slave-acting-master",
 }
 """Files that ask for safety which is not served: they end the start until somebody decides to do without it."""
 

@@ -166,6 +166,11 @@ class ConsumerOffsetManager:
         self._write()
         return not lowered
 
+    def diverge(self, now_ms: int) -> None:
+        """Take the next version: commits here count from now on, and Apache's returning master takes a table by its version."""
+        self._table.data_version = self._table.data_version.next_version(now_ms)
+        self._dirty = True
+
     def save(self) -> None:
         """Write the table if it changed since it was last written. Raises OSError; then the next call tries again."""
         if self._dirty:

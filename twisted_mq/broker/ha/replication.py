@@ -4,13 +4,16 @@ Schedule (Apache: BrokerController.initializeBrokerScheduledTasks): tables each 
 where Apache waits the first 60 s too; the timer's checkpoint each 3 s; the group's members each
 syncBrokerMemberGroupPeriod. Offsets that consumers committed here are sent to the master within 3 s. Offsets that are
 past the end of this log are copied again.
+
+A slave acts for its master (enableSlaveActingMaster) while no name server that answers knows the master, and its id is the
+lowest of those left. Where no name server answers, nothing changes.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import attrs
 from twisted.internet import defer, interfaces
@@ -27,7 +30,6 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.storage.interfaces import IMessageStore
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_metrics import TimerMetrics
 
@@ -35,6 +37,7 @@ SYNC_SECONDS = 60.0
 CHECKPOINT_SECONDS = 3.0
 CONNECT_SECONDS = 3.0
 
+Result = TypeVar("Result")
 Every = Callable[[float, Callable[[], object]], None]
 
 
@@ -46,6 +49,7 @@ class ReplicatedParts(SlaveParts, Protocol):
     call_from_thread: CallFromThread
     ha: HAService
     min_broker_id: int
+    acts_as_master: bool
 
     def dispatch(self) -> bool: ...
 
@@ -71,9 +75,13 @@ class Replication:
         folder = os.path.join(broker.options.store_path_root_dir, "config")
         self._checkpoint_path = os.path.join(folder, "timercheck")
         self._metrics = TimerMetrics(os.path.join(folder, "timermetrics"))
-        delays = DelayOffsetTable(os.path.join(folder, "delayOffset.json"))
         self.synchronize = SlaveSynchronize(
-            broker, remoting.invoke, delays, self._metrics.save, self._save_checkpoint, lambda: self.client.following
+            broker,
+            remoting.invoke,
+            broker.tables.delays,
+            self._metrics.save,
+            self._save_checkpoint,
+            lambda: self.client.following,
         )
         self.client = HAClient(
             broker.options,
@@ -86,7 +94,10 @@ class Replication:
         broker.ha.follow(self.client)
         self.lacks_topic: Callable[[], bool] = lambda: False
         """Returns True if the master is known to have a topic that is missing here: the tables are copied at once then."""
+        self.on_acting: list[Callable[[bool], object]] = []
+        """Called when this slave begins to act for its master, or ceases to."""
         self._last_sync: float | None = None
+        self._looks: defer.Deferred[None] | None = None
 
     def start(self, every: Every) -> None:
         """Follow the master that registration returns, or haMasterAddress (which 5.3.3 ignores by a defect)."""
@@ -94,6 +105,7 @@ class Replication:
         self.client.update_master_ha_address(options.ha_master_address)
         self._registration.on_answer.append(self.registered)
         self.client.start()
+        self._broker.ha.group_changed = self._noticed
         every(CHECKPOINT_SECONDS, self._sync_what_is_due)
         every(options.sync_broker_member_group_period / 1000, self.look_for_master)
 
@@ -127,26 +139,71 @@ class Replication:
 
     def _save_checkpoint(self, data: bytes) -> None:
         """Keep the progress of the master's timer; this broker's own files of it do not exist yet."""
-        if len(data) != TIMER_CHECKPOINT_STRUCT.size:
-            raise BodyError("TimerCheckpoint", f"{len(data)} bytes instead of {TIMER_CHECKPOINT_STRUCT.size}")
-        theirs = TimerCheckpoint(*TIMER_CHECKPOINT_STRUCT.unpack(data))
+        theirs = read_checkpoint(data)
         mine = attrs.evolve(theirs, last_timer_log_flush_position=0, last_timer_queue_offset=0)
         mine.save(self._checkpoint_path, sync=lambda descriptor: None)
 
     # the members of the group
 
     def look_for_master(self) -> defer.Deferred[None]:
-        """Ask the name servers; the first that answers counts."""
-        return defer.ensureDeferred(self._look())
+        """Ask the name servers who is in the group; a call while they are asked waits for the same answers."""
+        if self._looks is None:
+            looks = self._looks = defer.ensureDeferred(self._look())
+            looks.addBoth(self._looked)
+            return looks
+        waiting: defer.Deferred[None] = defer.Deferred()
+        self._looks.addBoth(self._tell, waiting)
+        return waiting
+
+    def _noticed(self) -> None:
+        self.look_for_master().addErrback(lambda reason: self.log.failure("group not looked at", reason))
+
+    def _looked(self, result: Result) -> Result:
+        self._looks = None
+        return result
+
+    @staticmethod
+    def _tell(result: Result, waiting: defer.Deferred[None]) -> Result:
+        waiting.callback(None)
+        return result
 
     async def _look(self) -> None:
-        addresses = await self._group.addresses()
+        options = self._broker.options
+        group = self._group
+        addresses = await (group.all_addresses() if options.enable_slave_acting_master else group.addresses())
         if not addresses:
             return
         self._broker.min_broker_id = min(addresses)
+        self._act(options.enable_slave_acting_master and addresses.get(options.broker_id) == self._broker.address)
         master = addresses.get(MASTER_ID)
         if master is None:
             self._set_master(None)
         elif self.synchronize.master_address != master:
             await self._registration.register()
             await self._sync()
+
+    def _act(self, may_act: bool) -> None:
+        """Act for the master, or cease to."""
+        broker = self._broker
+        acts = may_act and broker.min_broker_id == broker.options.broker_id
+        if acts == broker.acts_as_master:
+            return
+        broker.acts_as_master = acts
+        if acts:
+            broker.offsets.diverge(int(broker.clock.seconds() * 1000))
+            self.log.warn(
+                "no name server knows the master: this slave acts for it, read-only. Start the master again:"
+                " broker={b} id={i}",
+                b=broker.options.broker_name, i=broker.options.broker_id,
+            )  # fmt: skip
+        else:
+            self.log.info("this slave acts for its master no more: lowest id={i}", i=broker.min_broker_id)
+        for tell in self.on_acting:
+            tell(acts)
+
+
+def read_checkpoint(data: bytes) -> TimerCheckpoint:
+    """Return what a broker answers to GET_TIMER_CHECK_POINT. Raises BodyError."""
+    if len(data) != TIMER_CHECKPOINT_STRUCT.size:
+        raise BodyError("TimerCheckpoint", f"{len(data)} bytes instead of {TIMER_CHECKPOINT_STRUCT.size}")
+    return TimerCheckpoint(*TIMER_CHECKPOINT_STRUCT.unpack(data))

@@ -15,6 +15,7 @@ from twisted_mq.broker.ha.group_transfer import GroupTransferService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeInfo, HARuntimeInfo
 from twisted_mq.protocol.layouts.ha import ConnectionState
+from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -43,6 +44,8 @@ class HAService:
         """The waiting sends of ordered messages. They wait for a slave that confirms this master's session."""
         self.master_session: Callable[[], int] = lambda: 0
         """Returns this master's session with the coordinator, 0 without a session."""
+        self.group_changed: Callable[[], object] = lambda: None
+        """Has a slave ask the name servers at once who is in its group."""
         self._options = options
         self._store = store
         self._late = late
@@ -50,6 +53,16 @@ class HAService:
     def follow(self, client: HAClient) -> None:
         """Make this broker a slave that follows its master through that client."""
         self.client = client
+
+    def told_master(self, address: str, channel: Channel) -> bool:
+        """Follow a master that names itself, if none is known and it is where it says. Return whether it is followed."""
+        client = self.client
+        if client is None or client.master_ha_address not in (None, address):
+            return False
+        if address.rpartition(":")[0] != channel.address.rpartition(":")[0]:
+            return False
+        client.update_master_ha_address(address)
+        return True
 
     @property
     def waits_for_slaves(self) -> bool:

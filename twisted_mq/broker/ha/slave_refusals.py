@@ -1,5 +1,7 @@
 """Refuses what a slave does not serve: sends, pops, and pulls unless slaveReadEnable (Apache: rejectRequest of both
 processors).
+
+A slave that acts for its master serves pulls in any case. It writes nothing, so it takes no sends and no pops.
 """
 
 from __future__ import annotations
@@ -44,12 +46,15 @@ def unless(allowed: Callable[[RemotingCommand], bool], answer: Processor) -> Pro
 
 
 def refuse_on_slave(
-    processors: dict[int, Processor], options: BrokerOptions, is_ordered: Callable[[str], bool]
+    processors: dict[int, Processor],
+    options: BrokerOptions,
+    is_ordered: Callable[[str], bool],
+    acts_as_master: Callable[[], bool] = lambda: False,
 ) -> None:
     """Change a broker's table of processors into that of a slave. Reads of ordered topics are left to their own check."""
 
     def may_read(command: RemotingCommand) -> bool:
-        return options.slave_read_enable or is_ordered(command.ext_fields.get("topic", ""))
+        return options.slave_read_enable or acts_as_master() or is_ordered(command.ext_fields.get("topic", ""))
 
     for code in (*SENDS, *POPS):
         processors[int(code)] = refuse

@@ -41,6 +41,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.headers import UpdateConsumerOffsetRequestHeader
+from twisted_mq.protocol.names.system_topics import TRANSACTION_GROUP
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import InThread
@@ -228,6 +229,8 @@ class SlaveSynchronize:
         """Return the offsets that were committed here since the last copy and are ahead of the master's."""
         found = []
         for key, queues in self.broker.offsets.offsets.items():
+            if key.endswith(f"{TOPIC_GROUP_SEPARATOR}{TRANSACTION_GROUP}"):
+                continue  # no request moves it: a master asks for it before it registers
             before, master = self._synced_offsets.get(key, {}), theirs.get(key, {})
             for queue_id, offset in queues.items():
                 if offset != before.get(queue_id) and offset > master.get(queue_id, -1):

@@ -1,7 +1,7 @@
 """Answers requests about parts of 5.3.3 that this broker does not have, as Apache's broker with default settings: 354,
-355, 905, 908 and 200056.
+355, 908 and 200056.
 
-Apache: AdminBrokerProcessor. There is no RocksDB, and no slave acts as a master.
+Apache: AdminBrokerProcessor. There is no RocksDB.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from twisted_mq.protocol.bodies import CheckRocksdbCqWriteResult, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
     ExportRocksDBConfigToJsonRequestHeader,
-    NotifyMinBrokerIdChangeRequestHeader,
     ResetMasterFlushOffsetHeader,
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -32,7 +31,6 @@ class AdminAbsentPartsProcessor:
         self.processors = {
             RequestCode.CHECK_ROCKSDB_CQ_WRITE_PROGRESS: self.check_queues,
             RequestCode.EXPORT_ROCKSDB_CONFIG_TO_JSON: self.export_settings,
-            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: self.min_broker_id,
             RequestCode.RESET_MASTER_FLUSH_OFFSET: self.flush_offset,
             RequestCode.POP_ROLLBACK: self.pops_to_files,
         }
@@ -50,11 +48,6 @@ class AdminAbsentPartsProcessor:
 
     def pops_to_files(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Report success: check points of pops are in the revive log only."""
-        return command.answer()
-
-    def min_broker_id(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Report success: this broker asks the name servers itself which members of the group are there."""
-        decode_header(NotifyMinBrokerIdChangeRequestHeader, command)
         return command.answer()
 
     def flush_offset(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -1,4 +1,4 @@
-"""Tells slaves and operators about replication: codes 45, 60, 61, 402 (a slave's copies of tables), 906 and 907.
+"""Tells slaves and operators about replication: codes 45, 60, 61, 402 (a slave's copies of tables), 905, 906 and 907.
 
 Apache: the parts of AdminBrokerProcessor and QueryAssignmentProcessor that SlaveSynchronize and haStatus use.
 """
@@ -12,10 +12,15 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.headers import ExchangeHAInfoRequestHeader, ExchangeHAInfoResponseHeader
+from twisted_mq.protocol.headers import (
+    ExchangeHAInfoRequestHeader,
+    ExchangeHAInfoResponseHeader,
+    NotifyMinBrokerIdChangeRequestHeader,
+)
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.storage.tables.escaped_table import DelayOffsetsOfSlave
 from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
 
 
@@ -42,19 +47,24 @@ class ReplicationProcessor:
             RequestCode.GET_TIMER_CHECK_POINT: self.timer_checkpoint,
             RequestCode.GET_TIMER_METRICS: self.timer_metrics,
             RequestCode.GET_ALL_MESSAGE_REQUEST_MODE: self.request_modes,
+            RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE: self.group_changed,
             RequestCode.EXCHANGE_BROKER_HA_INFO: self.ha_info,
             RequestCode.GET_BROKER_HA_STATUS: self.ha_status,
         }
 
     def delay_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Return the offset up to which each delay level was delivered."""
-        schedule = self._waiting.schedule
-        return command.answer(body=encode_body(DelayOffsetSerializeWrapper(schedule.offsets, schedule.data_version)))
+        """Return the offset up to which each delay level was delivered; in the mode of acting masters what others took, too."""
+        offsets, version = self._waiting.delay_offsets()
+        if self._options.enable_slave_acting_master:
+            escaped = self._waiting.escaped.messages()
+            return command.answer(body=encode_body(DelayOffsetsOfSlave(offsets, version, escaped)))
+        return command.answer(body=encode_body(DelayOffsetSerializeWrapper(offsets, version)))
 
     def timer_checkpoint(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Return the timer's check point, 56 bytes as in its file."""
-        self._check_timer("The checkpoint is null")
-        return command.answer(body=self._waiting.timer.progress().checkpoint.encode())
+        """Return the timer's check point, 56 bytes as in its file. Apache's returning master asks the slaves of the mode, too."""
+        if not (self._options.is_slave and self._options.enable_slave_acting_master):
+            self._check_timer("The checkpoint is null")
+        return command.answer(body=self._waiting.timer_checkpoint().encode())
 
     def timer_metrics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return how many messages of each topic wait for their time."""
@@ -69,13 +79,22 @@ class ReplicationProcessor:
         """Return how groups consume: by pull or by pop."""
         return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._modes.modes)))
 
-    def ha_info(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Return a master's addresses. A slave learns its master's address only from the name servers, not from a request.
+    def group_changed(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Have the name servers asked who is in the group. Nothing else in a name server's notice is believed."""
+        decode_header(NotifyMinBrokerIdChangeRequestHeader, command)
+        self._ha.group_changed()
+        return command.answer()
 
-        Apache's masters send their addresses only where slaves act for them (enableSlaveActingMaster).
+    def ha_info(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Return a master's addresses. A slave learns its master's address from the name servers.
+
+        Apache's masters send theirs before they register where slaves act for them (enableSlaveActingMaster). A slave of
+        that mode that knows no master yet takes it from the master's own host: else an Apache master would wait forever.
         """
         header = decode_header(ExchangeHAInfoRequestHeader, command)
         if header.master_ha_address is not None:
+            if self._options.enable_slave_acting_master and self._ha.told_master(header.master_ha_address, channel):
+                return command.answer()
             self.log.warn(
                 "address of a master passed over: address={address} peer={peer}",
                 address=header.master_ha_address,

@@ -78,6 +78,7 @@ class MeasuredParts(Protocol):
     polling: LongPolling
     waiting: WaitingMessages
     ha: HAService
+    acts_as_master: bool
 
 
 class RuntimeInfoProcessor:
@@ -176,7 +177,7 @@ class RuntimeInfoProcessor:
         waiting = {"send": 0, "pull": self._broker.polling.count(Kind.PULL), "litePull": 0, "query": 0, "ack": 0}
         capacities = {"litePull": options.pull_thread_pool_queue_capacity, "query": 0, "ack": 0}
         table = {
-            "brokerActive": str(options.broker_id == 0).lower(),
+            "brokerActive": str(options.broker_id == 0 or self._broker.acts_as_master).lower(),
             "brokerVersionDesc": VERSION_NAME,
             "brokerVersion": str(CURRENT_VERSION),
             "startAcceptSendRequestTimeStamp": str(options.start_accept_send_request_time_stamp),

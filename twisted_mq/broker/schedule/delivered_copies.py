@@ -26,6 +26,9 @@ from twisted_mq.storage.interfaces import Boundary, IMessageStore, InnerMessage,
 Delivered = Callable[[InnerMessage, PutResult], None]
 """Called with a copy that was put into its real queue."""
 
+Put = Callable[[InnerMessage], PutResult | None]
+"""Takes a copy. Returns None while it is not known whether it is taken; then it is asked again."""
+
 REFUSED_FOR_GOOD = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
 """A copy that the store will never accept: its message is skipped."""
 

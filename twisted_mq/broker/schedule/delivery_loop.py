@@ -33,6 +33,11 @@ class DeliveryLoop:
         """Start with the next turn of the reactor."""
         self._call = self._clock.callLater(0, self._round)
 
+    def wake(self) -> None:
+        """Look again with the next turn of the reactor: something that a turn waited for has come."""
+        if self._call is not None and self._call.active():
+            self._call.reset(0)
+
     def stop(self) -> None:
         """Run no more rounds. A second call does nothing."""
         call, self._call = self._call, None

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies
+from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies, Put
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
-from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, PutStatus
+from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.escaped_table import EscapedTable
 
 MESSAGES_A_TURN = 32
 """Messages of one level in a turn; a level with more goes on in its next turn, so that the others and the clients get theirs."""
@@ -39,9 +40,17 @@ class ScheduleMessageService:
         version_step: int = 200,
         *,
         delivered: Delivered = lambda message, result: None,
+        put: Put | None = None,
+        escaped: EscapedTable | None = None,
     ) -> None:
-        """Create the service. `delivered` is called with each copy that was stored."""
+        """Create the service. `delivered` is called with each copy that was stored.
+
+        `put` takes the copies in place of the store: other masters do, for a slave that acts for its master. `escaped` has
+        the messages that were taken so.
+        """
         self._store = store
+        self._other_put = put
+        self._escaped = escaped
         self._table = table
         self._delays = parse_delay_levels(levels)
         self._now_ms = now_ms
@@ -108,7 +117,7 @@ class ScheduleMessageService:
             if self._table.log_offset is None and self._waits(level, due_ms, now):
                 return False
             since_ms = due_ms if due_ms <= now else min(due_ms, message.head.born_timestamp)
-            if not self._was_delivered(message, copies, since_ms):
+            if not (self._has_escaped(level, message) or self._was_delivered(message, copies, since_ms)):
                 return False
             self._moved(level, message.head.queue_offset + 1)
         return bool(result.records)
@@ -117,6 +126,10 @@ class ScheduleMessageService:
     def _was_delivered(message: StoredMessage, copies: DeliveredCopies, since_ms: int) -> bool:
         place = message.real_place
         return place is not None and copies.take(message, *place, since_ms)
+
+    def _has_escaped(self, level: int, message: StoredMessage) -> bool:
+        """Return whether another master has the message."""
+        return self._escaped is not None and self._escaped.has_of_level(level, message.head.queue_offset)
 
     # delivery
 
@@ -158,7 +171,7 @@ class ScheduleMessageService:
             if self._waits(level, due_ms, now):
                 self._due[level] = due_ms
                 return False
-            if not self._put(level, message):
+            if not (self._has_escaped(level, message) or self._put(level, message)):
                 return False
             self._moved(level, message.head.queue_offset + 1)
         return True
@@ -206,9 +219,14 @@ class ScheduleMessageService:
             )  # fmt: skip
             return True
         copy = message.copy_to(*place)
-        result = self._store.put_message(copy)
+        result = self._put_copy(copy)
+        if result is None:
+            return False  # on its way to another master
         if result.status is PutStatus.PUT_OK:
-            self._delivered(copy, result)
+            if self._other_put is not None and self._escaped is not None:
+                self._escaped.note_level(level, head.queue_offset, (head.physical_offset, head.store_timestamp))
+            else:
+                self._delivered(copy, result)
             return True
         if result.status in REFUSED_FOR_GOOD:
             self.log.error(
@@ -225,6 +243,9 @@ class ScheduleMessageService:
                 delay_level=level, offset=head.queue_offset, topic=place[0], status=result.status.name,
             )  # fmt: skip
         return False
+
+    def _put_copy(self, copy: InnerMessage) -> PutResult | None:
+        return self._store.put_message(copy) if self._other_put is None else self._other_put(copy)
 
     # offsets
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import attrs
 
-from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies
+from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies, Put
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
@@ -24,7 +24,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from twisted_mq.storage.interfaces import IMessageStore, PutResult, PutStatus
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.timer.timer_files import TimerFiles, is_recall, is_roll
 
 NEVER_ENQUEUED = str(2**63 - 1)
@@ -55,11 +55,17 @@ class TimerDelivery:
         now_ms: Callable[[], int],
         delivered: Delivered = lambda message, result: None,
         taken: Callable[[str], None] = lambda topic: None,
+        put: Put | None = None,
+        has_escaped: Callable[[StoredMessage], bool] = lambda message: False,
     ) -> None:
         """Create the delivery. `delivered` is called with each stored copy, `taken` with the topic of each message that
         left the timer.
+
+        `put` takes the copies in place of the store; `has_escaped` says which messages another master has.
         """
         self._store = store
+        self._other_put = put
+        self._has_escaped = has_escaped
         self._files = files
         self._now_ms = now_ms
         self._delivered = delivered
@@ -102,6 +108,9 @@ class TimerDelivery:
         if message is None:
             return True
         topic = message.properties[PROPERTY_REAL_TOPIC]
+        if self._has_escaped(message):
+            self._files.metrics.add(topic, -1, self._now_ms())
+            return True
         key = message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         if f"{topic}+{key}" in tick.recalled and not is_roll(unit.magic):
             return True
@@ -148,8 +157,10 @@ class TimerDelivery:
         if self._was_delivered(message, place, tick_ms, rolls):
             return True
         result = self._put(message, place, rolls, enqueue_ms)
+        if result is None:
+            return False  # on its way to another master
         if result.status is PutStatus.PUT_OK:
-            if place[0] == TIMER_TOPIC:
+            if place[0] == TIMER_TOPIC and self._other_put is None:
                 self.last_roll = result.queue_offset
         elif result.status in REFUSED_FOR_GOOD:
             self.log.error(
@@ -168,7 +179,9 @@ class TimerDelivery:
         self._taken(message.properties[PROPERTY_REAL_TOPIC])
         return True
 
-    def _put(self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str) -> PutResult:
+    def _put(
+        self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str
+    ) -> PutResult | None:
         """Put a message with the timer's own properties; without them if there is no room left."""
         own = {PROPERTY_TIMER_ENQUEUE_MS: enqueue_ms, PROPERTY_TIMER_DEQUEUE_MS: str(self._now_ms())}
         if rolls is not None:
@@ -177,13 +190,16 @@ class TimerDelivery:
         message.properties = {**plain, **own}
         copy = message.copy_to(*place)
         message.properties = plain
-        result = self._store.put_message(copy)
-        if result.status is PutStatus.PROPERTIES_SIZE_EXCEEDED:
+        result = self._put_copy(copy)
+        if result is not None and result.status is PutStatus.PROPERTIES_SIZE_EXCEEDED:
             copy = message.copy_to(*place)
-            result = self._store.put_message(copy)
-        if result.status is PutStatus.PUT_OK:
+            result = self._put_copy(copy)
+        if result is not None and result.status is PutStatus.PUT_OK and self._other_put is None:
             self._delivered(copy, result)
         return result
+
+    def _put_copy(self, copy: InnerMessage) -> PutResult | None:
+        return self._store.put_message(copy) if self._other_put is None else self._other_put(copy)
 
     def _was_delivered(self, message: StoredMessage, place: tuple[str, int], tick_ms: int, rolls: str | None) -> bool:
         """Return True if the log holds the copy. It can only do so for messages that were due before this start."""

@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable
 
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.schedule.delivered_copies import Delivered
+from twisted_mq.broker.schedule.delivered_copies import Delivered, Put
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.statistics.timer_counts import TimerCounts
 from twisted_mq.broker.stored_message import StoredMessage
@@ -25,6 +25,7 @@ from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
 from twisted_mq.storage.errors import StoreFull
 from twisted_mq.storage.interfaces import GetStatus, IMessageStore
+from twisted_mq.storage.tables.escaped_table import EscapedTable
 from twisted_mq.storage.timer.timer_files import TimerFiles, TimerProgress
 
 MESSAGES_A_TURN = 64
@@ -58,8 +59,13 @@ class TimerService:
         options: BrokerOptions,
         now_ms: Callable[[], int],
         delivered: Delivered = lambda message, result: None,
+        put: Put | None = None,
+        escaped: EscapedTable | None = None,
     ) -> None:
+        """`put` takes the copies in place of the store; `escaped` has the messages that other masters have taken."""
         self._store = store
+        self._put_copy = put
+        self._escaped = escaped
         self._options = options
         self._delivered = delivered
         self._now_ms = now_ms
@@ -84,7 +90,9 @@ class TimerService:
     def start(self, *, clean: bool) -> None:
         """Continue where the log and the files say that it ended. Raises OSError."""
         store, files = self._store, self.files
-        self._delivery = TimerDelivery(store, files, self._now_ms, self._delivered, self.counts.take)
+        self._delivery = TimerDelivery(
+            store, files, self._now_ms, self._delivered, self.counts.take, self._put_copy, self._has_escaped
+        )
         low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
         files.open(
             clean=clean,
@@ -179,8 +187,17 @@ class TimerService:
         self._stored_until_ms = head.store_timestamp
         return True
 
+    def _has_escaped(self, message: StoredMessage) -> bool:
+        """Return whether another master has the message."""
+        if self._escaped is None or not self._escaped.ticks:
+            return False
+        due_ms = message.number(PROPERTY_TIMER_OUT_MS)
+        return due_ms is not None and self._escaped.has_of_timer(message.head.queue_offset, self._floor(due_ms))
+
     def _note(self, message: StoredMessage, due_ms: int) -> bool:
         head, properties = message.head, message.properties
+        if self._has_escaped(message):
+            return True
         is_delete = PROPERTY_TIMER_DEL_UNIQKEY in properties
         if due_ms < self.read_ms or (due_ms == self.read_ms and self._tick is not None):
             handled = head.queue_offset < self._known_offset and due_ms < self._known_read_ms

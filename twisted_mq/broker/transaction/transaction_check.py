@@ -63,7 +63,7 @@ class TransactionCheck:
     def __init__(self, broker: CheckParts, metrics: TransactionMetrics, ended: Callable[[StoredMessage], bool]) -> None:
         self._broker = broker
         self._metrics = metrics
-        self._ended = ended
+        self.ended = ended
         self._members = TransactionMembers(broker)
         self.queues: dict[int, HalfQueue] = {}
 
@@ -140,7 +140,7 @@ class TransactionCheck:
             return offset + 1
         if queue.pass_over(offset, first_offset(half)):
             return offset + 1
-        return offset + 1 if self._decide(queue, half, end) else None
+        return offset + 1 if self.decide(queue, half, end) else None
 
     def _gap(self, offset: int, result: GetResult) -> int | None:
         if result.status in _END or result.next_begin_offset <= offset:
@@ -148,9 +148,9 @@ class TransactionCheck:
         self.log.info("half messages are gone: from={a} to={b}", a=offset, b=result.next_begin_offset)
         return result.next_begin_offset
 
-    def _decide(self, queue: HalfQueue, half: StoredMessage, end: int) -> bool:
+    def decide(self, queue: HalfQueue, half: StoredMessage, end: int) -> bool:
         """Decide an undecided message; False if the round ends with it, because the round itself put it after `end`."""
-        if self._ended(half):
+        if self.ended(half):
             return True
         options, head, now = self._broker.options, half.head, self._broker.wall_ms()
         age = now - head.born_timestamp

@@ -64,7 +64,7 @@ class TransactionService:
         self._first_of_key: dict[str, int] = {}
         self._operations = OperationWriter(broker, broker.dispatch)
         self._cooperator = task.Cooperator(
-            terminationPredicateFactory=_after_steps, scheduler=lambda turn: broker.clock.callLater(0, turn)
+            terminationPredicateFactory=steps_a_turn, scheduler=lambda turn: broker.clock.callLater(0, turn)
         )
 
     # producers
@@ -186,6 +186,7 @@ _REFUSALS = {
 """Apache: EndTransactionProcessor.sendFinalMessage."""
 
 
-def _after_steps() -> Callable[[], bool]:
+def steps_a_turn() -> Callable[[], bool]:
+    """Return what ends a turn of a walk through half messages."""
     steps = itertools.count(1)
     return lambda: next(steps) >= STEPS_A_TURN

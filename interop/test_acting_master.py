@@ -1,0 +1,200 @@
+"""A slave that acts for its lost master, under Apache's client: this project's servers and Apache's, mixed."""
+
+from __future__ import annotations
+
+import json
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from interop.peers.clients import Clients, JavaPeer, bodies, unique
+from interop.peers.process import wait_until
+from interop.peers.replicas import Member, ReplicaPair
+from interop.peers.requirements import require_java
+from interop.peers.servers import ask
+from interop.test_ha import METADATA_SECONDS, QUEUES, make_topics, topics_of
+
+pytestmark = pytest.mark.peer
+
+KINDS = {
+    "all ours": ("ours", "ours", "ours"),
+    "Apache's name server": ("apache", "ours", "ours"),
+    "Apache's master": ("ours", "apache", "ours"),
+    "Apache's slave": ("ours", "ours", "apache"),
+}
+NAME_SERVER = {"supportActingMaster": "true", "notifyMinBrokerIdChanged": "true", "scanNotActiveBrokerInterval": 1000}
+MODE = {"enableSlaveActingMaster": "true", "brokerNotActiveTimeoutMillis": 3000, "totalReplicas": 2}
+MESSAGES = 40
+TRANSACTIONS = {"transactionTimeOut": 1000, "transactionCheckInterval": 500, "transactionCheckMax": 100}
+SEND = 310
+GET_BROKER_RUNTIME_INFO = 28
+GET_TIMER_CHECK_POINT = 60
+TEN_SECONDS, THIRTY_SECONDS = "3", "4"
+"""Delay levels."""
+HALF, TRANSACTION_GROUP = "RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS"
+
+
+@pytest.fixture(params=list(KINDS))
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReplicaPair]:
+    """A pair in the mode of acting masters; the slave is not started yet."""
+    require_java()
+    name_server, master, slave = KINDS[request.param]
+    settings = {"name_server": name_server, "of_name_server": NAME_SERVER, "of_slave": MODE}
+    made = ReplicaPair.make(master, slave, tmp_path, **settings, **MODE)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def clients(java: JavaPeer, pair: ReplicaPair) -> Iterator[Clients]:
+    made = Clients(java, pair.name_server)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def clients_of(java: JavaPeer) -> Iterator[Callable[[str], Clients]]:
+    made: list[Clients] = []
+
+    def make(name_server: str) -> Clients:
+        made.append(Clients(java, name_server))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def wait_replicated(pair: ReplicaPair, topic: str) -> None:
+    pair.wait_caught_up()
+    wait_until(lambda: topic in topics_of(pair.slave), "the slave has copied the topics", METADATA_SECONDS)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def body_of(answer: bytes) -> bytes:
+    (mark,) = struct.unpack_from(">I", answer)
+    return answer[4 + (mark & 0xFFFFFF) :]
+
+
+def timer_of(member: Member) -> int:
+    """The first tick that its timer has not delivered, in ms."""
+    return int(struct.unpack_from(">q", body_of(ask(member.port, GET_TIMER_CHECK_POINT)))[0])
+
+
+def delivered_levels(member: Member) -> bool:
+    """Whether nothing waits in its delay levels."""
+    table = json.loads(body_of(ask(member.port, GET_BROKER_RUNTIME_INFO)))["table"]
+    rows = [value.split(",") for name, value in table.items() if name.startswith("scheduleMessageOffset_")]
+    return all(delivered == stored for delivered, stored in rows)
+
+
+def texts_of(name: str) -> set[str]:
+    return {f"{name} {number}" for number in range(MESSAGES)}
+
+
+def test_orderly_consumers_go_on_at_the_slave_and_the_master_takes_over_what_they_did(
+    pair: ReplicaPair, clients: Clients, java: JavaPeer
+) -> None:
+    """Locks, pulls and commits of orderly consumers need a master; nothing that they consumed comes again."""
+    topic, group = unique("Acting"), unique("Group")
+    make_topics(java, pair, topic)
+    pair.slave.start()
+    producer = clients.producer()
+    producer.send_all(topic, sorted(texts_of("before")))
+    wait_replicated(pair, topic)
+    pair.master.kill()
+    consumer = clients.push_consumer(group, topic, orderly=True)
+    consumer.wait_bodies(texts_of("before"))
+    wait_until(lambda: sum(pair.slave.consumer_offset(group, topic, one) for one in QUEUES) == MESSAGES, "commits")
+    pair.master.start()
+    assert sum(pair.master.consumer_offset(group, topic, one) for one in QUEUES) == MESSAGES
+    producer.send_all(topic, sorted(texts_of("after")))
+    received = bodies(consumer.wait_bodies(texts_of("before") | texts_of("after")))
+    assert sorted(received) == sorted(texts_of("before") | texts_of("after"))
+
+
+@attrs.define(eq=False)
+class Escape:
+    """A pair whose slave may send messages away, and another master that takes them; the topic is at both masters."""
+
+    pair: ReplicaPair
+    other: Member
+    topic: str
+
+    def send(self, java: JavaPeer, body: str, **properties: str) -> None:
+        """Send a message to the pair's master."""
+        text = "".join(f"{name}\x01{value}\x02" for name, value in {"UNIQ_KEY": unique("K"), **properties}.items())
+        fields = {"a": "P", "b": self.topic, "c": "TBW102", "d": "4", "e": "0", "f": "0", "h": "0", "j": "0", "i": text}
+        answer = java.invoke(self.pair.master.address, SEND, fields | {"g": str(now_ms())}, body.encode())
+        assert answer["code"] == 0, answer
+
+    def stored(self, *members: Member) -> int:
+        """How many messages of the topic these brokers have."""
+        return sum(member.max_offset(self.topic, queue_id) for member in members for queue_id in QUEUES)
+
+
+@pytest.fixture(params=["ours", "apache"])
+def escape(request: pytest.FixtureRequest, java: JavaPeer, tmp_path: Path) -> Iterator[Escape]:
+    """This project's pair; the other master is this project's or Apache's."""
+    require_java()
+    mode = {**MODE, "enableRemoteEscape": "true", **TRANSACTIONS}
+    pair = ReplicaPair.make("ours", "ours", tmp_path, of_name_server=NAME_SERVER, of_slave=mode, **mode)
+    other = Member(
+        request.param, 0, tmp_path / "other", pair.name_server_port, {"brokerName": "broker-b", **TRANSACTIONS}
+    )
+    try:
+        other.start()
+        topic = unique("Escape")
+        make_topics(java, pair, topic)
+        pair.slave.start()
+        wait_replicated(pair, topic)
+        yield Escape(pair, other, topic)
+    finally:
+        other.stop()
+        pair.stop()
+
+
+def test_delayed_and_timed_messages_of_a_lost_master_come_from_another_one_in_time_and_once(
+    escape: Escape, java: JavaPeer
+) -> None:
+    """The slave sends them away as they come due; the master that returns passes them over."""
+    pair, master = escape.pair, escape.pair.master
+    for number in range(5):
+        escape.send(java, f"delayed {number}", DELAY=TEN_SECONDS)
+        escape.send(java, f"timed {number}", TIMER_DELAY_SEC="10")
+        escape.send(java, f"delayed long {number}", DELAY=THIRTY_SECONDS)
+        escape.send(java, f"timed long {number}", TIMER_DELAY_SEC="40")
+    due_ms = now_ms() + 41_000
+    pair.wait_caught_up()
+    master.kill()
+    wait_until(lambda: escape.stored(escape.other) == 10, "the other master has what came due")
+    assert escape.stored(pair.slave) == 0
+    master.start()
+    wait_until(lambda: timer_of(master) > due_ms and delivered_levels(master), "the master has delivered the rest")
+    assert (escape.stored(master), escape.stored(escape.other)) == (10, 10)
+
+
+def test_transactions_of_a_lost_master_are_decided_at_another_one(
+    escape: Escape, java: JavaPeer, clients_of: Callable[[str], Clients]
+) -> None:
+    pair = escape.pair
+    producer = clients_of(pair.name_server).transaction_producer(unique("Transactions"))
+    for number in range(20):
+        producer.begin(escape.topic, f"{number}", local="unknown", check="unknown" if number % 2 else "commit")
+    halves = pair.master.max_offset(HALF, 0)
+    assert halves > 0
+    pair.wait_caught_up()
+    pair.master.kill()
+    wait_until(lambda: escape.stored(escape.other) == 10, "all commits are at the other master")
+    assert pair.slave.consumer_offset(TRANSACTION_GROUP, HALF, 0) <= pair.slave.max_offset(HALF, 0)
+    pair.master.start()
+    passed = pair.master.consumer_offset(TRANSACTION_GROUP, HALF, 0)
+    assert passed >= halves
+    assert escape.stored(pair.master) == 0
