@@ -85,7 +85,7 @@ class Renewal:
             kept[key] = Kept(topic, key[0], handle, self._parts.now_ms())
 
     def taken(self, client: GrpcClient, keys: Iterable[Key], *, taken: bool) -> None:
-        """Note that a client has taken messages; make those visible again that it has not."""
+        """Note whether a client has taken messages; make them visible again if it has not taken them."""
         for key in keys:
             one = self._kept.get(client, {}).get(key)
             if one is None:

@@ -67,7 +67,7 @@ LAST_STREAM = 2**31 - 1
 OK = status_headers(GrpcStatus.OK)
 OK_HEADERS, OK_TRAILERS = as_block(RESPONSE_HEADERS), as_block(OK)
 KEEPALIVE, CONFIRM = b"mq-proxy", b"mq-taken"
-"""What pings carry: one after a silence, and one behind answers that a client has to confirm."""
+"""The content of pings: one after a silence, and one after answers that a client has to confirm."""
 MOST_UNCONFIRMED = 10_000
 """The limit of ended calls whose answers a client has not confirmed."""
 TOO_MANY_PINGS = b"too_many_pings"
@@ -149,11 +149,11 @@ class GrpcConnection(protocol.Protocol):
         self._stalled: dict[Stream, None] = {}
         """Streams whose answers wait for room in the client's windows."""
         self._has_room = False
-        """Whether windows grew since the last flush."""
+        """True if windows grew since the last flush."""
         self._sent: dict[int, Callable[[bool], object]] = {}
         """Streams whose answers have left, and that no ping has followed."""
         self._pinged_for: dict[int, Callable[[bool], object]] = {}
-        """Those that a ping has followed. Its answer confirms that they were taken."""
+        """Streams that a ping has followed. Its answer confirms that the client has taken their answers."""
         self._paused = False
         self._reading = False
         self._writing: interfaces.IDelayedCall | None = None
