@@ -382,9 +382,7 @@ class SocketChannel(protocol.Protocol):
             return encode_frame(command.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
         traffic.pending_answers += 1
         self._pending += 1
-        later.addErrback(lambda reason: self._refusal(command, reason))
-        later.addCallback(self._write_late, command, size)
-        later.addErrback(lambda reason: self.log.failure("answer not sent: peer={peer}", reason, peer=self.address))
+        later.addBoth(self._answered_late, command, size)
         return None
 
     def _await_answers(self, streak: Streak, start: int, count: int, later: defer.Deferred[bytes]) -> bytes:
@@ -397,25 +395,40 @@ class SocketChannel(protocol.Protocol):
             return _to_each(streak, start, count, lambda one: one.answer(ResponseCode.SYSTEM_BUSY, REJECTED))
         traffic.pending_answers += count
         self._pending += count
-        later.addErrback(lambda why: _to_each(streak, start, count, lambda one: self._refusal(one, why)))
-        later.addCallback(self._write_answers_late, size, count)
-        later.addErrback(lambda why: self.log.failure("answers not sent: peer={peer}", why, peer=self.address))
+        later.addBoth(self._all_answered_late, streak, start, count, size)
         return b""
 
-    def _write_answers_late(self, answers: bytes, size: int, count: int) -> None:
+    def _answered_late(self, answer: Answer | failure.Failure, command: RemotingCommand, size: int) -> None:
+        """Write an answer that came after its request's turn. One callback does it all: many requests wait at a time."""
+        self._let_go(size, 1)
+        try:
+            if isinstance(answer, failure.Failure):
+                answer = self._refusal(command, answer)
+            encoded = self._frame(command, answer) if self.connected_now else None
+            if encoded is not None:
+                self._traffic.late.write(self, encoded)
+        except Exception:
+            self.log.failure("answer not sent: peer={peer}", peer=self.address)
+
+    def _all_answered_late(
+        self, answers: bytes | failure.Failure, streak: Streak, start: int, count: int, size: int
+    ) -> None:
+        """Do the same for requests of a streak."""
+        self._let_go(size, count)
+        try:
+            if isinstance(answers, failure.Failure):
+                why = answers
+                answers = _to_each(streak, start, count, lambda one: self._refusal(one, why))
+            if self.connected_now:
+                self._traffic.late.write(self, answers)
+        except Exception:
+            self.log.failure("answers not sent: peer={peer}", peer=self.address)
+
+    def _let_go(self, size: int, count: int) -> None:
+        """Stop counting requests that waited for their answers."""
         self._traffic.budget.let_go(self, size, count)
         self._traffic.pending_answers -= count
         self._pending -= count
-        if self.connected_now:
-            self._traffic.late.write(self, answers)
-
-    def _write_late(self, answer: Answer, command: RemotingCommand, size: int) -> None:
-        self._traffic.budget.let_go(self, size)
-        self._traffic.pending_answers -= 1
-        self._pending -= 1
-        encoded = self._frame(command, answer) if self.connected_now else None
-        if encoded is not None:
-            self._traffic.late.write(self, encoded)
 
     def _refusal(self, command: RemotingCommand, reason: failure.Failure) -> RemotingCommand:
         """Turn an error into an answer; this is the only place that does so."""
