@@ -66,6 +66,18 @@ MENDED = (
     "twisted_mq/blocking",
     "twisted_mq/telemetry",
     "twisted_mq/testing",
+    "twisted_mq/clocks.py",
+    "twisted_mq/extras.py",
+    "twisted_mq/log_repeats.py",
+    "twisted_mq/logs.py",
+    "twisted_mq/packed.py",
+    "twisted_mq/periodic.py",
+    "twisted_mq/reactor_threads.py",
+    "twisted_mq/served_codes.py",
+    "twisted_mq/stopping.py",
+    "twisted_mq/turns.py",
+    "twisted_mq/version.py",
+    "twisted_mq/web_bounds.py",
 )
 """Files and folders that were read through. Append what you have mended."""
 
