@@ -109,7 +109,7 @@ def send(
 
 def later_of(delay_ms: int | None, at: str | None, level: int | None) -> dict[str, Any]:
     """Return when messages are delivered, as arguments of a Message. Raises click.UsageError for two of them, CliError
-    for no time.
+    for a malformed time.
     """
     given = {
         "delay_time_seconds": None if delay_ms is None else delay_ms / 1000,

@@ -80,7 +80,7 @@ class ReplicationProcessor:
         return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._modes.modes)))
 
     def group_changed(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Have the name servers asked who is in the group. Nothing else in a name server's notice is believed."""
+        """Ask the name servers for the members of the group, because only that part of a name server's notice is trusted."""
         decode_header(NotifyMinBrokerIdChangeRequestHeader, command)
         self._ha.group_changed()
         return command.answer()

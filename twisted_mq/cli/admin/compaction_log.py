@@ -19,7 +19,7 @@ async def dump_compaction_log(admin: AdminContext, line: CommandLine) -> None:
 
 
 def _show_messages(admin: AdminContext, data: bytes) -> None:
-    """Show messages up to the first place without one, because the rest of the file is empty. Raises RecordError for damage."""
+    """Show messages up to the first place without one, because the rest of the file is empty. Raises CliError for damage."""
     offset = 0
     while offset + 8 <= len(data) and 0 < read_mark(data, offset)[0] <= len(data) - offset:
         try:
