@@ -80,7 +80,7 @@ class ReplicationProcessor:
         return command.answer(body=encode_body(MessageRequestModeSerializeWrapper(self._modes.modes)))
 
     def group_changed(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Ask the name servers for the members of the group, because only that part of a name server's notice is trusted."""
+        """Ask the name servers for the members of the group. The notice itself is not trusted."""
         decode_header(NotifyMinBrokerIdChangeRequestHeader, command)
         self._ha.group_changed()
         return command.answer()
