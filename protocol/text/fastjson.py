@@ -205,6 +205,8 @@ def dumps(value: object, standard: bool = False, *, sort: bool = True) -> bytes:
     Integer keys and ObjectKeys are written bare; with `standard`, as quoted text (Apache's reader takes both). Keys are
     sorted, integers before text, unless `sort` is False: then they stay in the order of the dict.
     """
+    if standard and not sort:
+        return _encode(value)
     if not _has_bare_keys(value):
         return _encode_sorted(value) if sort else _encode(value)
     if sort:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twisted_mq.protocol.names import pop_receipt
 from twisted_mq.protocol.names.pop_receipt import (
     Receipt,
     ReceiptError,
@@ -31,6 +34,26 @@ QUEUES = st.dictionaries(st.tuples(TOPICS, st.integers(0, 2**31 - 1)), st.lists(
 @given(st.builds(Receipt, LONGS, LONGS, LONGS, INTS, st.sampled_from("012"), NAMES, INTS, LONGS))
 def test_receipt_is_read_as_it_was_written(receipt: Receipt) -> None:
     assert Receipt.parse(receipt.encode()) == receipt
+
+
+def read(text: str) -> Receipt | str:
+    """Return a receipt, or why it cannot be read."""
+    try:
+        return Receipt.parse(text)
+    except ReceiptError as error:
+        return str(error)
+
+
+PARTS = st.sampled_from(
+    ["0", "00", "7", "-1", "+1", "999", "2147483647", "2147483648", "9" * 18, "9" * 19, "", "a", "\u0661", "b\n"]
+)
+
+
+@given(st.lists(PARTS, min_size=5, max_size=10).map(" ".join))
+def test_quick_way_reads_what_the_long_way_reads(text: str) -> None:
+    quickly = read(text)
+    with patch.object(pop_receipt, "_plain", lambda text: None):
+        assert read(text) == quickly
 
 
 def test_receipt_as_apaches_broker_wrote_it() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import attrs
@@ -467,10 +467,18 @@ class GrpcConnection(protocol.Protocol):
             self._watch_deadline(stream)
             return
         if not isinstance(result, defer.Deferred):
-            if not hasattr(result, "__await__"):
+            if not isinstance(result, Coroutine):
                 self._answered(result, stream)
                 return
-            result = defer.ensureDeferred(result)
+            try:
+                result.send(None)
+            except StopIteration as done:  # nothing was waited for: most calls have their answer at once
+                self._answered(done.value, stream)
+                return
+            except Exception:
+                self._failed(failure.Failure(), stream)
+                return
+            result = defer.ensureDeferred(result)  # waits for the same Deferred again
         stream.running = result
         result.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
         self._watch_deadline(stream)
