@@ -1,7 +1,7 @@
-"""Requests with one thing wrong, made from the declared headers: what brokers of either kind are to refuse alike.
+"""Requests with one fault, made from the declared headers: brokers of either kind refuse them alike.
 
-A good request has a value for each field that its header requires; a bad one lacks one of them, has a word for a
-number, a number out of range, names what does not exist, or carries a damaged body.
+A good request has a value for each field that its header requires; a bad one lacks one of them, has a word for a number, or a
+number out of range. Others name something that does not exist, or have a damaged body.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BadRequest:
 
 
 def is_malformed(request: BadRequest) -> bool:
-    """Whether a required field is missing or is no number."""
+    """Return True if a required field is missing or is not a number."""
     return request.what.endswith(f"={_NO_NUMBER}") or (request.what.startswith("no ") and request.what != _NO_BODY)
 
 

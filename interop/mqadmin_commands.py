@@ -1,6 +1,6 @@
-"""The mqadmin commands that applications and operators need every day, with what makes their outputs comparable.
+"""The mqadmin commands that applications and operators need every day, with masks that make their outputs comparable.
 
-Words in capitals stand for names of the stage: TOPIC has messages, GROUP a connected consumer that took them, PRODUCER
+Words in capitals are names of the stage: TOPIC has messages, GROUP a connected consumer that took them, PRODUCER
 a connected producer; SPARE_TOPIC and SPARE_GROUP may be changed and deleted.
 """
 
@@ -162,13 +162,13 @@ _REPLACED = (
 )
 
 _OF_A_LOG = re.compile(r"\d\d:\d\d:\d\d,\d+ \|-|SLF4J")
-"""How lines begin that a new virtual machine prints about its log."""
+"""Pattern of the lines that a new virtual machine prints about its log."""
 
 _NAME_OF_ANOTHER_TEST = re.compile(r"_[0-9a-f]{8}")
 """In a name that the stage does not know: the servers serve the other tests of the run too."""
 
 THROWN = re.compile(r"^(org|java)\.\S+Exception", re.MULTILINE)
-"""What Apache's tool prints of a failure."""
+"""Pattern of a failure in the output of Apache's tool."""
 
 ONLY_APACHE = ("TOPIC TOPIC", "FAQ for further details.,")
 """Lines with these exist only at Apache's: its table of who consumes a topic names the topic itself as a group, which

@@ -1,7 +1,7 @@
-"""Answers of Apache's programs, kept as files: what both Apache's programs and this project's are compared with.
+"""Recorded answers of Apache's programs, compared with both Apache's programs and this project's.
 
-`make record-apache` writes the files anew: it sets MQ_RECORD_APACHE to the date and runs only tests against Apache's servers.
-Without it these tests say whether the recordings still hold.
+`make record-apache` writes the files again: it sets MQ_RECORD_APACHE to the date and runs only tests against Apache's servers.
+Without it these tests show whether the recordings are still correct.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 from interop.peers.toolchain import VERSION
 
 DATE_OF_RECORDING = "MQ_RECORD_APACHE"
-"""The environment variable whose value is the date when the files are written anew."""
+"""The environment variable with the date, set when the files are written again."""
 COMMAND = "make record-apache"
 FOLDER = Path(__file__).parent / "captures" / "answers"
 

@@ -37,7 +37,7 @@ PASSWORD = re.compile(r"(null|planted-of-\w+) +(?=Super|Normal)")
 RECORDED = Recording.named("access")
 """The output of each command line against Apache's broker."""
 THROWN = re.compile(r"^(org|java)\.\S+Exception")
-"""How Apache's tool begins to tell a failure."""
+"""Pattern of a failure in the output of Apache's tool."""
 
 
 class AskingCluster(Cluster):
@@ -113,7 +113,7 @@ def question(number: int) -> str:
 
 
 def lines_of(printed: str, cluster: Cluster) -> list[str]:
-    """What was printed, without addresses, stacks and passwords: Apache's broker shows them, ours does not."""
+    """Return the output without addresses, stacks and passwords: Apache's broker shows them, ours does not."""
     text = PASSWORD.sub("PASSWORD ", printed.replace(cluster.broker, "BROKER"))
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith(("at ", "Caused by", "..."))]
@@ -141,7 +141,7 @@ def keep_credentials(home: Path) -> None:
 def test_our_mqadmin_administers_users_and_policies_as_apaches(
     asking: Cluster, java: JavaPeer, our_client_process: OurPeer, tmp_path: Path
 ) -> None:
-    """It signs with conf/tools.yml below its home; where Apache's throws, it fails. Ada is there when both begin."""
+    """Our tool signs with conf/tools.yml below its home; it fails where Apache's throws. The user ada exists when both start."""
     keep_credentials(tmp_path)
     lines = [line.replace("BROKER", asking.broker).split() for line in ADMINISTRATION]
     java.mqadmin(*lines[0], **ROOT)
@@ -156,7 +156,7 @@ def test_our_mqadmin_administers_users_and_policies_as_apaches(
 
 @pytest.fixture(scope="module")
 def topic(asking: Cluster, java: JavaPeer) -> str:
-    """A topic to which ada may send; she may consume it as the group of its name."""
+    """Create a topic that the user ada may send to, and consume with the group of the same name."""
     name = unique("Topic")
 
     def admin(*words: str) -> str:
@@ -226,7 +226,7 @@ accounts:
 
 
 def test_apaches_client_is_known_by_accounts_of_plain_acl_yml(java: JavaPeer, tmp_path: Path) -> None:
-    """Of access control 1.0, which Apache's broker has no more."""
+    """The accounts are those of access control 1.0, which Apache's broker no longer has."""
     (tmp_path / "old" / "conf").mkdir(parents=True)
     (tmp_path / "old" / "conf" / "plain_acl.yml").write_text(PLAIN_ACCOUNTS)
     settings = {"aclEnable": "true", "rocketmqHome": tmp_path / "old"}

@@ -89,7 +89,7 @@ def timer_of(member: Member) -> int:
 
 
 def delivered_levels(member: Member) -> bool:
-    """Whether nothing waits in its delay levels."""
+    """Return True if nothing waits in its delay levels."""
     table = json.loads(body_of(ask(member.port, GET_BROKER_RUNTIME_INFO)))["table"]
     rows = [value.split(",") for name, value in table.items() if name.startswith("scheduleMessageOffset_")]
     return all(delivered == stored for delivered, stored in rows)
@@ -136,7 +136,7 @@ class Escape:
         assert answer["code"] == 0, answer
 
     def stored(self, *members: Member) -> int:
-        """How many messages of the topic these brokers have."""
+        """Return the number of messages of the topic that these brokers have."""
         return sum(member.max_offset(self.topic, queue_id) for member in members for queue_id in QUEUES)
 
 

@@ -48,7 +48,7 @@ DIFFERENT = {
     "POP_MESSAGE with invisibleTime=-9223372036854775808": (29, "Apache hands out messages that return at once"),
     "POP_MESSAGE with pollTime=-9223372036854775808": (210, "Apache's sum overflows"),
 }
-"""Where this broker's code is another one: its code, and why."""
+"""Requests with another code of this broker: its code, and the reason."""
 
 VARYING = {
     "POP_MESSAGE with bornTime=9223372036854775807": {0, 210},
@@ -82,7 +82,7 @@ def all_requests() -> list[BadRequest]:
 
 
 class Line:
-    """One connection for many requests."""
+    """A connection for many requests."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), 30)
@@ -97,7 +97,7 @@ class Line:
         self._socket.close()
 
     def ask(self, request: BadRequest) -> int:
-        """The code of the answer; requests of the broker's own are passed over."""
+        """Return the code of the answer; requests of the broker are skipped."""
         self._opaque += 1
         header = json.dumps(
             {"code": request.code, "opaque": self._opaque, "language": "JAVA", "version": 479, "flag": 0,

@@ -130,7 +130,7 @@ def test_push_consumers_take_every_message_of_a_batch(
 
 OWN, OTHER = "ours", "apache"
 TURNS = ((OWN, False), (OTHER, False), (OWN, True))
-"""Which broker writes, and whether it stops cleanly; the other one opens the store next."""
+"""Turns: the broker that writes, and True for a clean stop; the other one opens the store next."""
 A_TURN = 12
 """Messages of one turn: three batches of three, and three single ones."""
 

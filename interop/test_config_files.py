@@ -26,7 +26,7 @@ def test_there_are_files() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_key_has_the_value_that_apache_acts_by(java: JavaPeer, path: Path) -> None:
-    """Apache's 5.3.3 passes over names of 4.x, which are taken here: their files are compared under the present names."""
+    """Apache's 5.3.3 ignores names of 4.x, which are accepted here: their files are compared with the present names."""
     text = path.read_text(encoding="latin-1")
     for old, present in OLD_NAMES.items():
         text = text.replace(f"{old}=", f"{present}=")

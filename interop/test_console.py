@@ -98,7 +98,7 @@ def filled(cluster: Cluster) -> Filled:
 
 @pytest.fixture(scope="module")
 def inside(browser: Browser, filled: Filled) -> Iterator[Browser]:
-    """Somebody who has come in."""
+    """Log in to the console."""
     with running_console(filled.cluster.name_server) as address:
         browser.come_in(address)
         assert address.partition("#")[2] not in browser.driver.current_url
@@ -161,7 +161,7 @@ def test_operators_forms_do_what_they_say_at_both_kinds_of_brokers(filled: Fille
     settings = {"retry_max_times": "5", "retry_queues": "2", "timeout_minutes": "30", "consume": "yes"}
     with running_console(filled.cluster.name_server) as address:
         visitor = Visitor(address)
-        assert "is made at 1 brokers" in visitor.submit("/groups/create", name=group, **settings)
+        assert "is created at 1 brokers" in visitor.submit("/groups/create", name=group, **settings)
         assert "broker-a 5 2 30 yes no no" in visitor.submit("/group/configure", name=group, **settings)
         assert group in visitor.look("/groups", q=group)
         assert "is deleted" in visitor.submit("/group/delete", name=group, typed=group, offsets="yes")
@@ -173,7 +173,7 @@ def test_operators_forms_do_what_they_say_at_both_kinds_of_brokers(filled: Fille
             "order": "yes",
             "broker": "broker-a",
         }
-        assert "is made at 1 brokers" in visitor.submit("/topics/create", name=topic, **made)
+        assert "is created at 1 brokers" in visitor.submit("/topics/create", name=topic, **made)
         filled.cluster.wait_route(topic)
         assert "message.type=FIFO" in visitor.look("/topic", name=topic)
         changed = visitor.submit("/broker/setting", address=broker, key="fileReservedTime", value="99")
@@ -231,7 +231,7 @@ MOST_PAGE_BYTES = 64 * 1024
 
 @pytest.fixture(scope="module")
 def many_topics(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Somebody who has come in to a broker whose table of topics was written before its start."""
+    """Log in to the console of a broker whose table of topics was written before its start."""
     store = tmp_path_factory.mktemp("many")
     names = [f"many-{number:06d}" for number in range(MANY)]
     table = {one: {"topicName": one, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6} for one in names}
@@ -244,7 +244,7 @@ def many_topics(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def counted(browser: Browser) -> int:
-    """How many topics the list says that it has."""
+    """Return the number of topics that the list shows."""
     said = browser.script("return (document.querySelector('.count') || document.body).innerText")
     return int(re.sub(r"\D", "", said.partition(" of ")[0]) or 0)
 

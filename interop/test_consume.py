@@ -43,7 +43,7 @@ def test_a_waiting_consumer_gets_a_new_message_at_once(java_clients: Clients, to
 def test_queues_are_shared_out_again_when_a_consumer_joins_and_leaves(
     java_clients: Clients, topic: str, group: str
 ) -> None:
-    """Every message is consumed, whoever owned its queue at the time."""
+    """Every message is consumed, independent of the owner of its queue at the time."""
     producer = java_clients.producer()
     first = java_clients.push_consumer(group, topic)
     assert wait_split(first) == [ALL_QUEUES]

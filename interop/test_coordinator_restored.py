@@ -45,7 +45,7 @@ def test_restored_snapshot_blocks_the_queue_until_it_is_repaired(tmp_path: Path)
 
         wait_until(lambda: stores(groups) == set(NAMES), lambda: str(groups.order("show", TOPIC)))
         (blocked,) = groups.order("show", TOPIC)["units"][0]["blocked"]
-        assert "the coordinator went back" in blocked
+        assert "the coordinator has an older state" in blocked
         assert "mq order repair Orders" in blocked
         shown = groups.order("repair", TOPIC)
         assert not shown["written"]

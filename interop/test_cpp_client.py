@@ -39,7 +39,7 @@ def test_cpp_client_sends_one_way_and_consumes_in_order(cpp_clients: Clients, to
 def test_cpp_client_batch_is_stored_as_one_message(
     cpp_clients: Clients, java_clients: Clients, topic: str, group: str
 ) -> None:
-    """It sends a batch under the code of a single message, so its body is stored as it came."""
+    """The client sends a batch with the code of a single message, so its body is stored unchanged."""
     texts = [f"batch {number}" for number in range(5)]
     result = cpp_clients.producer().command("send_batch", messages=[{"topic": topic, "body": text} for text in texts])
     assert (result["status"], result["queue_offset"]) == ("OK", 0)

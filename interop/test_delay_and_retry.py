@@ -16,11 +16,11 @@ from interop.peers.waiting import wait_split
 pytestmark = pytest.mark.peer
 
 SOON_MS = 10_000
-"""How much later than its time a message may arrive on a machine however busy; the timer itself takes up to a second."""
+"""Allowed delay of a message on a busy machine; the timer itself takes up to a second."""
 
 
 def lateness(message: dict, due_ms: int) -> bool:
-    """Whether a message came neither before its time nor long after it."""
+    """Return True if a message came neither before its time nor long after it."""
     return 0 <= message["received_at_ms"] - due_ms <= SOON_MS
 
 
@@ -170,6 +170,6 @@ def test_messages_that_wait_in_one_brokers_store_are_delivered_by_the_other(
 
 
 def timer_is_noted(store: Path, count: int) -> bool:
-    """Whether the checkpoint on disk says that so many messages are in the timer's log."""
+    """Return True if the checkpoint on disk has this many messages in the timer's log."""
     path = store / "config" / "timercheck"
     return path.exists() and int.from_bytes(path.read_bytes()[16:24], "big") >= count

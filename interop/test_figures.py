@@ -27,7 +27,7 @@ ABSENT = ("rocketmq_rocksdb_", "rocketmq_pop_buffer_scan_time_consume")
 
 
 class Page:
-    """One broker's, after some work."""
+    """Metrics page of one broker, after some work."""
 
     def __init__(self, cluster: Cluster, port: int) -> None:
         self._cluster = cluster

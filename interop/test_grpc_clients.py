@@ -37,7 +37,7 @@ def play(client: str, scenario: str, peer: LinePeer, admin: Admin) -> None:
 
 @pytest.fixture(scope="module", params=list(PLACES))
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcomes]:
-    """What came of each chosen case at a place."""
+    """Run each chosen case at a place, and return the outcomes."""
     directory = tmp_path_factory.mktemp("grpc")
     wanted = chosen(request)
     with ExitStack() as stack:

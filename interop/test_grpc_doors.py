@@ -1,6 +1,6 @@
-"""One message, every door: sent by gRPC and taken by remoting consumers, and the reverse, with all properties.
+"""Messages through each protocol: sent by gRPC and consumed by remoting consumers, and the reverse, with all properties.
 
-The tables here are those of docs/reference/grpc.md. What is expected of our servers is what Apache's do, so both run them.
+The tables here are those of docs/reference/grpc.md. Our servers must do the same as Apache's, so both run them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Doors:
     stage: Stage
 
     def remoting_properties(self, topic: str) -> dict[str, str]:
-        """What a push consumer and a popping one, each of a group of its own, see of the one message of a topic."""
+        """Return the properties of a topic's message at a push consumer and a popping consumer of separate groups."""
         seen = []
         for kind in (self.remoting.push_consumer, self.remoting.pop_consumer):
             group = self.stage.group()
@@ -92,7 +92,7 @@ class Doors:
         return {one["body"]: one for one in taken}
 
     def progress(self, group: str, topic: str) -> tuple[int, int]:
-        """How many messages of a topic wait for a group, and how many are at its members, by Apache's mqadmin."""
+        """Return the number of messages of a topic that wait for a group, and that its members hold, from Apache's mqadmin."""
         printed = self.java.mqadmin("consumerProgress", "-n", self.servers.name_server, "-g", group, "-t", topic)
         rows = [line.split() for line in printed.splitlines() if line.startswith(topic)]
         assert rows, printed
@@ -203,7 +203,7 @@ def test_a_transaction_of_a_remoting_producer_is_seen_by_gRPC_consumers(doors: D
 
 
 def test_progress_of_groups_of_each_door_is_told_by_mqadmin(doors: Doors) -> None:
-    """Of a gRPC group: what it took, and what waits. A pulling group of the same topic ends without a rest, too."""
+    """mqadmin shows consumed and waiting messages of a gRPC group. A pulling group of the same topic also ends without a rest."""
     topic, pulling, receiving = doors.stage.topic(), doors.stage.group(), doors.stage.group()
     consumer, producer = doors.stage.simple(receiving, topic), doors.stage.producer(topic)
     producer.send(topic, "one")

@@ -29,7 +29,7 @@ MESSAGES = 30
 
 @attrs.define(eq=False)
 class Load:
-    """One client's: a producer that sends until it is told to stop, and a push consumer."""
+    """Load of one client: a producer that sends until it is stopped, and a push consumer."""
 
     producer: Producer
     consumer: PushConsumer
@@ -37,7 +37,7 @@ class Load:
     refused: int = 0
 
     def run(self, ended: threading.Event) -> None:
-        """Send one message after the other; each anew until it is acknowledged."""
+        """Send one message after the other, each again until it is acknowledged."""
         while not ended.wait(PAUSE_SECONDS):
             body = f"body {len(self.acknowledged)}"
             try:

@@ -249,7 +249,7 @@ def our_mqadmin(*command: str) -> str:
 
 
 def printed_alike(java: JavaPeer, *command: str) -> str:
-    """What our tool prints; Apache's prints the same, when nothing but the masked figures moves between the two."""
+    """Return the output of our tool; Apache's is the same if only masked numbers change between the two."""
     for _ in range(TRIES):
         apaches, ours = java.mqadmin(*command), our_mqadmin(*command)
         if figures_masked(ours) == figures_masked(apaches):

@@ -12,7 +12,7 @@ from interop.peers.waiting import ALL_QUEUES
 pytestmark = pytest.mark.peer
 
 MORE_MS = 700
-"""How long a poll looks for messages that must not come."""
+"""Duration of a poll for messages that must not come."""
 
 
 def fill(java_clients: Clients, topic: str, queue_id: int, count: int) -> list[str]:
@@ -70,7 +70,7 @@ def test_chosen_queues_are_read_from_where_it_seeks(java_clients: Clients, topic
 
 
 def test_a_paused_queue_gives_nothing_until_it_is_resumed(java_clients: Clients, topic: str, group: str) -> None:
-    """What the pull that waits on the broker during the pause brings may still come."""
+    """Messages of a pull that waits on the broker during the pause may still come."""
     consumer = java_clients.lite_pull_consumer(group, topic, queue_ids=[1])
     first = fill(java_clients, topic, 1, 1)
     consumer.poll_bodies(set(first))

@@ -48,7 +48,7 @@ class Application:
         wait_until(known, f"{self.topic} on {names}")
 
     def send(self, word: str, brokers: tuple[str, ...] = (BROKER_NAME,)) -> set[str]:
-        """Two messages to each queue, by a producer that finds the brokers anew."""
+        """Send two messages to each queue, with a producer that looks up the brokers again."""
         producer = self.clients.producer(retries=5)
         texts = {f"{word} {broker} {number}": (broker, number % 2) for broker in brokers for number in range(4)}
         for text, (broker, queue_id) in texts.items():

@@ -16,7 +16,7 @@ MQ = [sys.executable, "-c", "from twisted_mq.cli.mq import main; main()"]
 
 
 def run(cluster: Cluster, *words: str) -> str:
-    """What the command printed. On a slow machine Apache's name server loses its broker for a while, now and then."""
+    """Return the output of the command. On a slow machine Apache's name server sometimes loses its broker for some time."""
     cluster.wait_registered()
     environment = {**os.environ, "NAMESRV_ADDR": cluster.name_server, "NO_COLOR": "1"}
     done = subprocess.run([*MQ, *words], env=environment, capture_output=True, text=True, timeout=240)

@@ -49,7 +49,7 @@ TRIES = 3
 
 
 def eventually(holds: Callable[[], bool], seconds: float) -> bool:
-    """Whether something becomes true in time."""
+    """Return True if a condition becomes true in time."""
     try:
         wait_until(holds, "it holds", seconds)
     except PeerFailed:
@@ -59,7 +59,7 @@ def eventually(holds: Callable[[], bool], seconds: float) -> bool:
 
 @attrs.define(eq=False)
 class Stage:
-    """Clients that stay connected, and the names that commands are told."""
+    """Clients that stay connected, and the names for commands."""
 
     java: JavaPeer
     clients: Clients
@@ -128,7 +128,7 @@ class Stage:
         return body
 
     def all_is_consumed(self, group: str) -> bool:
-        """Whether the group's offsets are committed; `group` is a word of `names`."""
+        """Return True if the group's offsets are committed; `group` is a word of `names`."""
         printed = self.run(f"consumerProgress -g {group} -t TOPIC")
         return printed.count(f"{BROKER_NAME} ") == 4 and "Diff Total: 0" in printed
 
@@ -147,13 +147,13 @@ class Stage:
         return done.stdout + done.stderr
 
     def run_ours(self, peer: OurPeer, command: str) -> dict[str, str]:
-        """What our tool prints (out), and why it failed (err)."""
+        """Return the output of our tool (out), and the reason of a failure (err)."""
         name, *words = [self.names.get(word, word) for word in command.split()]
         arguments = (name, "-n", self.names["NAMESRV"], *words)
         return peer.mqadmin(*arguments, directory=self.directory, interrupt_after_ms=ENDLESS.get(name, 60_000))
 
     def run(self, command: str) -> str:
-        """What a command prints."""
+        """Return the output of a command."""
         name, *words = [self.names.get(word, word) for word in command.split()]
         if name in ALONE:
             return self._run_alone(name, words)

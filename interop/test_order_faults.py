@@ -1,7 +1,7 @@
-"""What operators see and do, and what they get wrong, with a real ZooKeeper that asks for a password.
+"""Actions and mistakes of operators, with a real ZooKeeper that asks for a password.
 
-Each mistake is answered by what to do about it, and order is never broken to be helpful. The wall clocks of the two groups are
-two hours apart in all of it: nothing goes by them.
+The answer to each mistake says what to do, and order is never broken. The wall clocks of the two groups differ by two hours in
+all tests: nothing depends on them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def wait_blocked(groups: OrderedGroups, topic: str, wanted: Callable[[list[str]]
 
 
 def refused(groups: OrderedGroups, *arguments: str) -> str:
-    """What a command of `mq order` that fails says."""
+    """Return the error of a command of `mq order` that fails."""
     run = subprocess.run(groups.order_command(*arguments), capture_output=True, text=True, cwd=PROJECT)
     assert run.returncode == 1, run.stdout
     return run.stderr
@@ -126,7 +126,7 @@ def test_commands_show_watch_move_retire_and_restore(groups: OrderedGroups, load
         assert moved == {"topic": topic, "unit": "0", "head": new, "epoch": first["epoch"] + 1}
         wait_until(lambda: printed(watching)[-1]["units"][0]["head"] == new, "the change is shown")
         groups.zookeeper.kill()
-        wait_until(lambda: "the coordinator is not there" in watching.output(), "its loss is told")
+        wait_until(lambda: "the coordinator cannot be reached" in watching.output(), "its loss is told")
         groups.zookeeper.start()
         groups.zookeeper.wait_serving()
         sender.wait_sent(1, now(), new)
@@ -138,8 +138,8 @@ def test_commands_show_watch_move_retire_and_restore(groups: OrderedGroups, load
     sender.wait_sent(1, now(), old)
     state = groups.order("show", topic)
     obstacles = {one["group"]: one["obstacle"] for one in state["groups"]}
-    assert obstacles == {old: None, new: f"{new}: it is retired: mq order restore takes it back"}
-    assert "it is retired: mq order restore takes it back" in refused(groups, "move", topic, "0", new)
+    assert obstacles == {old: None, new: f"{new}: it is retired: mq order restore reactivates it"}
+    assert "it is retired: mq order restore reactivates it" in refused(groups, "move", topic, "0", new)
     assert groups.order("restore", new) == {"group": new, "retired": False}
     groups.wait_lists(topic, ["0"], lambda lists: lists.send == (old, new))
     sender.finish()
@@ -165,11 +165,11 @@ def test_each_thing_that_stands_still_says_why_and_goes_on_when_that_is_done(
     sender.wait_sent(1, now(), second)
     receiver.kill()
     groups.order("move", topic, "0", first)
-    idle = f"{second} is kept by groups without a running consumer: receivers; start them"
+    idle = f"{second} is held by groups without a running consumer: receivers; start them"
     wait_blocked(groups, topic, lambda said: said == [idle])
     for broker_id in (MASTER, SLAVE):
         groups.members[second, broker_id].kill()
-    gone = f"consumers wait: no broker of {second} is there; start one of them"
+    gone = f"consumers wait: no broker of {second} is running; start one of them"
     wait_blocked(groups, topic, lambda said: said == [gone])
     sender.wait_sent(1, now(), first)
     groups.members[first, SLAVE].kill()
@@ -195,12 +195,12 @@ def test_each_thing_that_stands_still_says_why_and_goes_on_when_that_is_done(
 
 IMPOSSIBLE = (
     (b"", ": no JSON"),
-    (b'{"epoch":9,"send":["broker-a","broker-a"],"consume":[["broker-a",9]]}', ": send: names a group twice"),
+    (b'{"epoch":9,"send":["broker-a","broker-a"],"consume":[["broker-a",9]]}', ": send: has a group twice"),
     (b'{"epoch":9,"send":["broker-b"],"consume":[["broker-a",9]]}', "does not end with the send list's head"),
     (b'{"epoch":9,"send":[],"consume":[["broker-a",10]]}', "has an epoch that is not one of 1 to epoch"),
     (None, "is missing"),
 )
-"""What a hand may make of a queue's lists, and what is said of it; None: the node is deleted."""
+"""Manual changes of a queue's lists, and their fault; None: the node is deleted."""
 
 
 def test_lists_that_a_hand_made_impossible_block_the_queue_until_they_are_put_right(
@@ -269,7 +269,7 @@ def test_a_chroot_that_is_not_the_clusters_is_named(groups: OrderedGroups) -> No
 def test_broker_that_can_not_use_zookeeper_says_why_and_serves_its_other_topics(
     groups: OrderedGroups, chroot: str, auth: str, says: str, can_be_made: bool
 ) -> None:
-    """It takes part as soon as a missing chroot is made."""
+    """A broker takes part as soon as a missing chroot is created."""
     settings = {
         "brokerName": "broker-c",
         "brokerRole": "SLAVE",

@@ -17,7 +17,7 @@ NAMES = ("broker-a", "broker-b")
 SESSION_SECONDS = 10.0
 """Longer than a leader's election, so that a lost server costs no session; the longest that ZooKeeper grants here."""
 SLOW_SLAVE = "its slave does not keep up"
-"""What a master says before it leaves the send list for that: a machine may stand still for a second."""
+"""Reason of a master that leaves the send list: a machine may stop for a second."""
 
 
 def test_order_outlives_the_loss_of_servers(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_master_is_killed(scene: Scene) -> None:
 
 
 def test_a_slave_is_killed(scene: Scene) -> None:
-    """What only one broker could store is taken by nobody: the group leaves the send list."""
+    """A message that only one broker could store is not acknowledged: the group leaves the send list."""
     lost = scene.head()
     scene.gather(lost)
     at = now()
@@ -188,7 +188,7 @@ def test_two_groups_fail_in_turn(scene: Scene) -> None:
 
 
 def test_a_group_returns_with_a_backlog(scene: Scene) -> None:
-    """It takes no sends before what it has is consumed."""
+    """The group accepts no sends before its messages are consumed."""
     lost = scene.head()
     scene.gather(lost)
     scene.receiver.signal(signal.SIGSTOP)
@@ -219,7 +219,7 @@ def test_zookeeper_is_gone(scene: Scene) -> None:
 
 
 def test_a_sender_is_cut_from_zookeeper_from_brokers_and_from_both(scene: Scene) -> None:
-    """It stops, and another of its group takes over where the cut takes its session."""
+    """The sender stops, and another one of its group takes over if the sender's session is lost."""
     groups, first = scene.groups, scene.sender
     to_zookeeper = scene.proxy(groups.zookeeper.port)
     to_brokers = {member.port: scene.proxy(member.port) for member in groups.members.values()}
@@ -247,7 +247,7 @@ def test_a_sender_is_cut_from_zookeeper_from_brokers_and_from_both(scene: Scene)
 
 
 def test_a_slave_is_slow(scene: Scene) -> None:
-    """One that does not acknowledge for longer than a second takes its group out of the send list until it caught up."""
+    """A slave that does not acknowledge for longer than a second removes its group from the send list until it has caught up."""
     slow = scene.head()
     scene.gather(slow)
     at = now()
@@ -258,7 +258,7 @@ def test_a_slave_is_slow(scene: Scene) -> None:
 
 
 def test_standby_sender_and_receiver_take_over(scene: Scene) -> None:
-    """Of a sender and a receiver that are killed."""
+    """Standbys replace a sender and a receiver that are killed."""
     sender, receiver = scene.sender, scene.receiver
     scene.sender, scene.receiver = scene.new_sender("standby-sender"), scene.new_receiver("standby-receiver")
     time.sleep(1.0)

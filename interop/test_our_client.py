@@ -175,7 +175,7 @@ def test_apaches_consumer_goes_on_where_ours_stopped(
 def test_our_orderly_consumer_and_apaches_keep_one_order(
     our_clients: Clients, java_clients: Clients, topic: str, group: str
 ) -> None:
-    """A refused call holds its queue back; queues go over, to and fro, without a message before its turn."""
+    """A refused call blocks its queue; queues move between members in both directions, without a message out of order."""
     producer = java_clients.producer()
     sent: list[list[str]] = [[] for _ in ALL_QUEUES]
 

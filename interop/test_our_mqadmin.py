@@ -92,7 +92,7 @@ def test_there_are_no_other_subcommands(java: JavaPeer) -> None:
 def test_a_static_topic_grows_by_either_tool(
     java: JavaPeer, cluster: Cluster, our_client_process: OurPeer, tmp_path: Path
 ) -> None:
-    """What one tool tells a broker the other one takes for sound."""
+    """Settings written by one tool are valid for the other one."""
     topic = unique("Static")
 
     def words(name: str, *more: str) -> tuple[str, ...]:

@@ -70,9 +70,9 @@ def taken(consumers: list[PopConsumer]) -> list[dict]:
 
 
 def test_what_is_not_acknowledged_comes_again(java_clients: Clients, topic: str, popping: str) -> None:
-    """A refused message after the time its consumer asks for, one that nobody answered for when it is visible again.
+    """A refused message comes again after the time that its consumer requests, an unacknowledged one when it is visible again.
 
-    A waiting pop does not hear of the group's retry topic, and every fifth one looks there: other messages end the waits.
+    A waiting pop is not notified of the group's retry topic, and every fifth one reads it: other messages end the waits.
     """
     consumer = java_clients.pop_consumer(popping, topic, invisible_ms=INVISIBLE_MS)
     wait_popping(consumer)

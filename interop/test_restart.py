@@ -1,4 +1,4 @@
-"""What must outlive a restart of a consumer or of the broker: offsets, messages, topics."""
+"""Data that must survive a restart of a consumer or of the broker: offsets, messages, topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def texts(word: str, count: int = 12) -> list[str]:
 
 
 def accepted(producer: Producer, topic: str, text: str) -> bool:
-    """Whether the broker takes a message; a client may need a moment to notice that its connection is gone."""
+    """Return True if the broker accepts a message; a client may need a moment to notice a lost connection."""
     try:
         return producer.send(topic, text)["status"] == "SEND_OK"
     except PeerError:

@@ -50,7 +50,7 @@ def cluster(home: SparkHome) -> Iterator[StandaloneCluster]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of two log files, so that both workers read."""
+    """Create a store of two log files, so that both workers read."""
     writer = StoreWriter(tmp_path_factory.mktemp("stores") / "broker-a" / "store", file_size=4096)
     for number in range(MESSAGES):
         writer.append(body=f"order {number}".encode(), properties={"TAGS": "new"}, queue_id=number % 3)
@@ -59,14 +59,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def name_server(tmp_path: Path) -> Iterator[str]:
-    """Of a broker that has the empty topic Copies."""
+    """Yield the name server of a broker with the empty topic Copies."""
     with EmbeddedProcess(str(tmp_path / "live")) as server:
         Broker(server.name_server, server.broker).topic(4, "Copies")
         yield server.name_server
 
 
 def run(home: SparkHome, *line: str, **environment: str) -> Any:
-    """What a program prints last, which is JSON."""
+    """Return the last output of a program, which is JSON."""
     return run_lines(home, *line, **environment)[-1]
 
 
@@ -78,7 +78,7 @@ def run_lines(home: SparkHome, *line: str, **environment: str) -> list[Any]:
 
 
 def check_tasks(tasks: list[list[str]], home: SparkHome) -> None:
-    """They ran the cluster's Python, and had the project from the archive."""
+    """Check that tasks ran the cluster's Python, and imported the project from the archive."""
     assert {python for python, _ in tasks} == {str(home.python)}
     assert all("rocketmq.zip/twisted_mq/spark" in file for _, file in tasks)
 

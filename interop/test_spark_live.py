@@ -1,4 +1,4 @@
-"""What Spark's tasks do at a broker, without Spark, against both clusters: pulls of live queues, sends of the sink."""
+"""Requests of Spark's tasks to a broker, without Spark, against both clusters: pulls of live queues, sends of the sink."""
 
 from __future__ import annotations
 

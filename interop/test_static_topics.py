@@ -37,7 +37,7 @@ def other(cluster: Cluster, tmp_path: Path) -> Iterator[Member]:
 
 
 class StaticTopic:
-    """One of two logical queues, as its clients see it."""
+    """A static topic of two logical queues, as its clients see it."""
 
     def __init__(self, java: JavaPeer, clients: Clients, cluster: Cluster) -> None:
         self.name = unique("Static")
@@ -76,7 +76,7 @@ class StaticTopic:
         return offsets
 
     def read(self) -> dict[int, list[str]]:
-        """What a new group gets of each queue, by offsets."""
+        """Return the messages that a new group gets from each queue, by offsets."""
         wanted = {body for bodies in self.bodies.values() for body in bodies}
         consumer = self._clients.push_consumer(unique("Group"), self.name)
         found = consumer.wait_bodies(wanted)

@@ -1,6 +1,6 @@
-"""One store directory, handed between Apache's broker and this project's, stopped cleanly and killed.
+"""A store directory that Apache's broker and this project's use in turns, after clean stops and kills.
 
-Whoever opens it serves every message, finds every key and knows every offset that the one before knew.
+Each broker serves every message, finds every key and has every offset of the one before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ A_TURN = 40
 """Messages sent in one turn, each with a key of its own and one of its turn."""
 OWN, OTHER = "ours", "apache"
 Turn = tuple[str, bool]
-"""Which broker serves, and whether it stops cleanly."""
+"""A broker that serves, and True for a clean stop."""
 
 
 @attrs.define(eq=False)
@@ -69,7 +69,7 @@ class Relay:
         assert (self.cluster.store / "abort").exists() is not cleanly
 
     def admin(self, command: str, *arguments: str) -> list[str]:
-        """What mqadmin prints, without empty lines and with single spaces."""
+        """Return the output of mqadmin, without empty lines and with single spaces."""
         printed = self.java.mqadmin(command, "-n", self.cluster.name_server, *arguments)
         return [" ".join(line.split()) for line in printed.splitlines() if line.strip()]
 
@@ -155,7 +155,7 @@ def relay(java: JavaPeer, tmp_path: Path) -> Iterator[Relay]:
 
 
 THREE_TIMES: tuple[Turn, ...] = ((OWN, True), (OTHER, True), (OWN, False), (OTHER, False), (OWN, True), (OTHER, False))
-"""To and fro three times; each kind of broker gets a store from the other's clean stop and from its kill."""
+"""Turns of both brokers; each gets a store from the other's clean stop and from its kill."""
 
 
 def test_a_store_goes_to_and_fro_three_times(relay: Relay) -> None:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.peer
 
 @attrs.frozen
 class Certificates:
-    """Of one run: whom all trust, the servers' and the clients' own."""
+    """Certificates of one run: the trusted authority, the servers' and the clients' own."""
 
     trusted: str
     server: Files
@@ -122,7 +122,7 @@ def clients(
 
 @pytest.fixture
 def arguments(request: pytest.FixtureRequest, certificates: Certificates) -> dict[str, Any]:
-    """What a client of ours is told; Apache's have it from system properties."""
+    """Return the arguments of our client; Apache's use system properties."""
     kind = request.node.callspec.params["clients"]
     files = {"tls_cert": certificates.client.certificate, "tls_key": certificates.client.key}
     return {"tls_trust": certificates.trusted, **files} if kind == "ours" else {}

@@ -111,7 +111,7 @@ class ZooKeeperCase(kazoo_case.KazooCase):
         self.assertRegex(await self.fails(NoAnswer, one.start()), r"127\.0\.0\.1:1 in 1 s: .*Connection refused")
 
     async def test_a_session_lost_while_the_reactor_stands_still_does_not_hold(self) -> None:
-        """The next one begins in its thread meanwhile, and nobody was told yet."""
+        """The next session starts in its thread in between, before any callback."""
         one = self.direct(f"127.0.0.1:{self.server_port}/mq")
         await self.wait(one.start())
         told, before = events_of(one), one._held
@@ -195,7 +195,7 @@ class ServerFaultsCase(kazoo_case.KazooCase):
 
 
 class PausedProcess(protocol.ProcessProtocol):
-    """What a process printed, line by line; what it logs is not kept."""
+    """Output of a process, line by line; its log is not kept."""
 
     def __init__(self) -> None:
         self._printed = b""
@@ -241,7 +241,7 @@ class EnsembleCase(kazoo_case.KazooCase):
         self.assertEqual(await self.wait(one.read("/e")), Node(b"2", 1, session))
 
     async def test_a_server_cut_from_its_quorum_confirms_nothing(self) -> None:
-        """It answers reads until it notices; a session that another quorum ends would seem to hold."""
+        """The server answers reads until it notices; a session that another quorum ends would seem alive."""
         leader = self.ensemble.leader()
         follower = next(server for server in self.ensemble.servers if server is not leader)
         others = [server for server in self.ensemble.servers if server is not follower]
@@ -258,7 +258,7 @@ class EnsembleCase(kazoo_case.KazooCase):
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a server and two clients; `trust.p12` has all but the second client's."""
+    """Create certificates of a server and two clients; `trust.p12` has all except the second client's."""
     require_java()
     directory = tmp_path_factory.mktemp("certificates")
     for name in ("server", "client", "other"):

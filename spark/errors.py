@@ -1,24 +1,24 @@
-"""Errors of reading a store with Spark: each names the path and says what a person can do about it."""
+"""Errors of reading a store with Spark: each has the path and says what to do."""
 
 from __future__ import annotations
 
 
 class StoreReadError(Exception):
-    """Root of all errors that `spark` raises on purpose."""
+    """Base class of all errors that `spark` raises on purpose."""
 
 
 class NoCommitLog(StoreReadError):
-    """The path is no store directory: there is nothing, or no commit log in it."""
+    """Raised when the path is missing or has no commit log."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"{path}: {reason}; give the directory that holds commitlog/ (storePathRootDir), or commitlog/ itself"
+            f"{path}: {reason}; use the directory that contains commitlog/ (storePathRootDir), or commitlog/ itself"
         )
         self.path = path
 
 
 class WrongOption(StoreReadError):
-    """An option that the source does not know, or a value that it cannot use."""
+    """Raised for an unknown option, or a value that cannot be used."""
 
     def __init__(self, name: str, value: str, reason: str) -> None:
         super().__init__(f"option {name}={value!r}: {reason}")
@@ -26,10 +26,10 @@ class WrongOption(StoreReadError):
 
 
 class LogFileGone(StoreReadError):
-    """A commit log file was deleted between planning and reading, as retention does."""
+    """Raised when a commit log file was deleted between planning and reading, for example by retention."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"{path}: gone since the read was planned")
+        super().__init__(f"{path}: deleted since the read was planned")
         self.path = path
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -37,21 +37,21 @@ class LogFileGone(StoreReadError):
 
 
 class DataLost(StoreReadError):
-    """Bytes of a log that were to be read are there no more, met with failOnDataLoss=true."""
+    """Raised with failOnDataLoss=true when requested bytes of a log are no longer there."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}; read with failOnDataLoss=false to go on without them, mq spark with --no-fail-on-data-loss"
+            f"{what}; to continue without them, read with failOnDataLoss=false (mq spark: --no-fail-on-data-loss)"
         )
 
 
 class DamagedLog(StoreReadError):
-    """Bytes that are no record, met with failOnDamage=true."""
+    """Raised with failOnDamage=true for bytes that are not a record."""
 
     def __init__(self, path: str, physical_offset: int, length: int, reason: str) -> None:
         super().__init__(
             f"{path}: {length} damaged bytes at physical offset {physical_offset}: {reason}; "
-            "read without failOnDamage to get the intact records"
+            "read with failOnDamage=false to get the intact records"
         )
         self.path = path
         self.physical_offset = physical_offset

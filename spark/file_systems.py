@@ -9,12 +9,12 @@ from urllib.parse import unquote
 from pyarrow import fs
 
 _OLD_SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Hadoop's names, and Arrow's for the same."""
+"""Hadoop's schemes -> Arrow's schemes."""
 
 
 @functools.lru_cache(maxsize=64)
 def locate(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URI, and the path there."""
+    """Return the file system of a path or URI, and the path there."""
     if "://" not in uri:
         return fs.LocalFileSystem(), os.path.abspath(uri)
     scheme, _, rest = uri.partition("://")
@@ -23,12 +23,12 @@ def locate(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_remote(uri: str) -> bool:
-    """Whether each read of a path or URI is a request to another machine."""
+    """Return True if each read of a path or URI is a request to another machine."""
     return not isinstance(locate(uri)[0], fs.LocalFileSystem)
 
 
 def local_path(uri: str) -> str:
-    """`/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
+    """Return `/data/a store` for `file:/data/a%20store` and `file:///data/a%20store`; tasks may run in other directories."""
     if uri.startswith("file:"):
         return "/" + unquote(uri[len("file:") :]).lstrip("/")
     return uri if "://" in uri else os.path.abspath(uri)

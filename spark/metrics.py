@@ -2,9 +2,9 @@
 
     from twisted_mq.spark.metrics import watch
 
-    watch(session, port=9464)  # http://127.0.0.1:9464/metrics; queries that run already are watched, too
+    watch(session, port=9464)  # http://127.0.0.1:9464/metrics; running queries are included
 
-Spark asks no source in Python for metrics, so they are taken from the offsets in the progress of each query.
+Spark does not ask Python sources for metrics, so they are computed from the offsets in the progress of each query.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from twisted_mq.spark.live.offset_maps import flat
 
 log = logging.getLogger(__name__)
 _MOST_NAMED = 5
-"""Topics or stores in a description."""
+"""Maximum number of topics or stores in a description."""
 
 
 @attrs.define
 class QueryMetrics:
-    """What is known of one query from its last progress; `rows` and `bytes` count since it was first seen."""
+    """Metrics of one query from its last progress; `rows` and `bytes` count since its first progress."""
 
     name: str
     batch: int = -1
@@ -49,12 +49,13 @@ class QueryMetrics:
     stores: dict[str, int] = attrs.field(factory=dict)
     """Bytes of the log not read yet, by store."""
     bytes: dict[str, int] = attrs.field(factory=dict)
-    """Bytes of the log that were read, by store; those of a query's very first batch are not known, as Spark tells no begin."""
+    """Bytes of the log that were read, by store; the bytes of a query's first batch are not known, because Spark reports no
+    begin."""
     lost: dict[str, int] = attrs.field(factory=dict)
-    """Bytes that a stream with failOnDataLoss=false went on without, by store."""
+    """Bytes that a stream with failOnDataLoss=false skipped, by store."""
 
     def add(self, progress: Mapping[str, Any]) -> None:
-        """Take a progress as Spark writes it in JSON; a progress that comes again counts once."""
+        """Add a progress in Spark's JSON form; a repeated progress counts once."""
         if progress["batchId"] != self.batch:
             self.rows += progress["numInputRows"]
         self.seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
@@ -78,7 +79,7 @@ class QueryMetrics:
 
     @property
     def description(self) -> str:
-        """What the query reads."""
+        """Return a description of the topics and stores that the query reads."""
         topics = sorted({queue.topic for queue in self.queues})
         parts = [f"topics {_listed(topics)} in {len(self.queues)} queues"] if topics else []
         parts += [f"stores {_listed(sorted(self.stores))}"] if self.stores else []
@@ -98,7 +99,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _tree(offset: Any) -> dict[str, Any]:
-    """An offset as Spark has it, text or JSON; nothing for other sources' offsets."""
+    """Return an offset from Spark, text or JSON; empty for offsets of other sources."""
     try:
         tree = json.loads(offset) if isinstance(offset, str) else offset
     except ValueError:
@@ -107,7 +108,7 @@ def _tree(offset: Any) -> dict[str, Any]:
 
 
 def _queues(tree: dict[str, Any]) -> dict[MessageQueue, int]:
-    """The offset of each queue, of live queues."""
+    """Return the offset of each queue, for live queues."""
     try:
         found = flat(tree)
     except (ValueError, AttributeError):
@@ -116,13 +117,13 @@ def _queues(tree: dict[str, Any]) -> dict[MessageQueue, int]:
 
 
 def _stores(tree: dict[str, Any]) -> dict[str, int]:
-    """The physical offset of each store."""
+    """Return the physical offset of each store."""
     reached = {name: mark.get("reached") if isinstance(mark, dict) else mark for name, mark in tree.items()}
     return {name: offset for name, offset in reached.items() if isinstance(offset, int)}
 
 
 class StreamMetrics(StreamingQueryListener, Collector):
-    """Listens to the queries of a session, and is a collector of prometheus-client. Queries that ended have no rows."""
+    """Listener for the queries of a session, and collector for prometheus-client. Finished queries have no rows."""
 
     def __init__(self) -> None:
         self._queries: dict[str, QueryMetrics] = {}
@@ -141,7 +142,7 @@ class StreamMetrics(StreamingQueryListener, Collector):
         log.info("ended %s", event.id if ended is None else ended)
 
     def collect(self) -> list[Metric]:
-        """The metrics of all queries that run."""
+        """Return the metrics of all running queries."""
         queries = list(self._queries.values())
         return [*map(_plain(queries), _PLAIN), *map(_by_store(queries), _BY_STORE), _lag(queries)]
 
@@ -157,7 +158,11 @@ _PLAIN = {
 _BY_STORE = {
     "mq_spark_read_bytes": (CounterMetricFamily, "bytes", "Bytes of a store's log that the query read."),
     "mq_spark_lag_bytes": (GaugeMetricFamily, "stores", "Bytes of a store's log that are not read yet."),
-    "mq_spark_lost_bytes": (GaugeMetricFamily, "lost", "Bytes of a store's log that were gone before they were read."),
+    "mq_spark_lost_bytes": (
+        GaugeMetricFamily,
+        "lost",
+        "Bytes of a store's log that were deleted before they were read.",
+    ),
 }
 
 

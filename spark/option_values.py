@@ -1,4 +1,4 @@
-"""Values of options, all of which Spark hands over as text. Each function raises WrongOption with the option's name."""
+"""Parsers of option values, which Spark passes as text. Each function raises WrongOption with the option's name."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _NUMBER = re.compile(r"[0-9]{1,18}\Z", re.ASCII)
 
 
 def names(name: str, value: str) -> tuple[str, ...]:
-    """Words with commas between."""
+    """Parse words separated by commas."""
     found = tuple(part.strip() for part in value.split(",") if part.strip())
     if not found:
-        raise WrongOption(name, value, "names are needed, with commas between")
+        raise WrongOption(name, value, "names are needed, separated by commas")
     return found
 
 
 def numbers(name: str, value: str) -> tuple[int, ...]:
-    """Whole numbers with commas between."""
+    """Parse whole numbers separated by commas."""
     return tuple(number(name, part) for part in names(name, value))
 
 
 def number(name: str, value: str) -> int:
-    """A whole number from 0 on."""
+    """Parse a whole number of at least 0."""
     if not _NUMBER.match(value.strip()):
         raise WrongOption(name, value, "a whole number is needed")
     return int(value)
 
 
 def size_bytes(name: str, value: str) -> int:
-    """A number of bytes: 67108864, 64m."""
+    """Parse a number of bytes: 67108864, 64m."""
     match = _SIZE.match(value.strip().lower())
     if match is None:
         raise WrongOption(name, value, "a number of bytes is needed, such as 67108864 or 64m")
@@ -44,7 +44,7 @@ def size_bytes(name: str, value: str) -> int:
 
 
 def seconds(name: str, value: str) -> float:
-    """A time span in seconds: 500ms, 30s, 15m, 1h; a plain number is in seconds."""
+    """Parse a time span to seconds: 500ms, 30s, 15m, 1h; a plain number is in seconds."""
     match = _SPAN.match(value.strip().lower())
     if match is None:
         raise WrongOption(name, value, "a time span is needed, such as 30s, 15m or 1h")
@@ -52,14 +52,14 @@ def seconds(name: str, value: str) -> float:
 
 
 def truth(name: str, value: str) -> bool:
-    """true or false."""
+    """Parse true or false."""
     if value.strip().lower() not in _TRUTH:
         raise WrongOption(name, value, "true or false is needed")
     return _TRUTH[value.strip().lower()]
 
 
 def time_ms(name: str, value: str) -> int:
-    """A time in ms since 1970, or as ISO 8601 has it; UTC where it says no zone."""
+    """Parse a time in ms since 1970, or in ISO 8601; UTC without a zone."""
     if _NUMBER.match(value.strip()):
         return int(value)
     try:
@@ -72,8 +72,8 @@ def time_ms(name: str, value: str) -> int:
 
 
 def pattern(name: str, value: str) -> re.Pattern[str]:
-    """A regular expression of Python's."""
+    """Parse a Python regular expression."""
     try:
         return re.compile(value)
     except re.error as error:
-        raise WrongOption(name, value, f"is no regular expression: {error}") from error
+        raise WrongOption(name, value, f"is not a regular expression: {error}") from error

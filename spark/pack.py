@@ -1,6 +1,6 @@
-"""One archive with all that Spark's workers import of this project beside their own numpy, pandas and pyarrow.
+"""An archive with everything that Spark's workers import from this project, except numpy, pandas and pyarrow.
 
-Spark puts it on the path of drivers and workers that have it as --py-files, or as an artifact of a Connect session.
+Spark adds it to the path of drivers and workers that get it with --py-files, or as an artifact of a Connect session.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pyspark.sql import SparkSession
 from twisted_mq.packed import STUB
 
 ON_WORKERS = ("numpy", "pandas", "pyarrow")
-"""What workers have of their own: Spark itself hands batches to Python with it."""
+"""Packages that workers already have: Spark itself passes batches to Python with them."""
 
 _PARTS = ("access", "admin", "cli", "config", "protocol", "routing", "spark", "storage")
-"""Folders of twisted_mq; with `cli` and what it imports a driver runs jobs, too."""
+"""Directories of twisted_mq; with `cli` and its imports a driver can run jobs too."""
 _PACKAGES = (
     "pyspark_rocketmq", "attr", "attrs", "click", "construct", "dpkt", "lz4", "msgspec", "rich", "zstandard",
 )  # fmt: skip
-"""In so far as they are installed; the packing Python's machine and version are those of lz4, msgspec, zstandard."""
+"""Packages that are added if installed; lz4, msgspec and zstandard are for the machine and version of the Python that packs."""
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyi", "_cffi.*", "backend_cffi.py")
 
 
 def write_pack(file: str) -> None:
-    """Write the archive; a file of that name is replaced as a whole."""
+    """Write the archive; an existing file is replaced atomically."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         _copy(tree)
@@ -46,7 +46,7 @@ def write_pack(file: str) -> None:
 
 
 def bring_pack(session: SparkSession) -> None:
-    """Give the workers of a Connect session what they lack."""
+    """Send the archive to the workers of a Connect session."""
     with tempfile.TemporaryDirectory() as folder:
         write_pack(f"{folder}/rocketmq.zip")
         session.addArtifacts(f"{folder}/rocketmq.zip", pyfile=True)

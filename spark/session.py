@@ -12,7 +12,7 @@ import twisted_mq
 
 _PROJECT = str(Path(twisted_mq.__file__).resolve().parent.parent)
 _LOGGING = Path(__file__).with_name("log4j2.json")
-"""Errors only; the gateway's own level is there because Spark announces it where it has to set one."""
+"""Log settings for errors only; the gateway's level is set because Spark otherwise prints a message about it."""
 
 SETTINGS = {
     "spark.log.level": "ERROR",
@@ -31,9 +31,9 @@ SETTINGS = {
 def local_session(
     name: str = "rocketmq", cores: int | str = "*", settings: dict[str, str] | None = None
 ) -> SparkSession:
-    """A session that finds format "rocketmq" by itself. Workers run this interpreter and find this project.
+    """Return a session with the format "rocketmq". Workers run this interpreter and can import this project.
 
-    A process has one session: a second call gives the first one again. Needs Java 17.
+    A process has one session: a second call returns the first one. Needs Java 17.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     paths = [_PROJECT, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark does once, however many tasks it gets."""
+"""Settings of a Python worker of Spark, made once for all of its tasks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import stat
 from collections.abc import Iterator
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Of glibc's mallopt(3)."""
+"""Parameters of glibc's mallopt(3)."""
 _KEPT_BYTES = 64 << 20
 _LARGEST_BLOCK_BYTES = 32 << 20
-"""The most that glibc allows."""
+"""The maximum that glibc allows."""
 _FIRST_DESCRIPTOR, _LAST_DESCRIPTOR = 3, 63
-"""Among which a worker's connection is: it is there before any task opens a file."""
+"""Range of descriptors that contains a worker's connection, which is opened before any task opens a file."""
 _TCP_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
 @contextlib.contextmanager
 def settled() -> Iterator[None]:
-    """Around the work of each task."""
+    """Apply the settings at the start of a task's work."""
     _keep_freed_memory()
     _send_at_once()
     try:
@@ -34,9 +34,9 @@ def settled() -> Iterator[None]:
 
 @functools.cache
 def _keep_freed_memory() -> None:
-    """Let glibc keep 64 MiB of what is freed: windows of 4 MiB come and go, and the system would clear each one anew.
+    """Let glibc keep 64 MiB of freed memory: windows of 4 MiB are allocated again and again, and the system would clear each one.
 
-    That took a fourth of the time of reading one column. Other C libraries are left as they are.
+    That took a fourth of the time of reading one column. Other C libraries are not changed.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -46,10 +46,10 @@ def _keep_freed_memory() -> None:
 
 @functools.cache
 def _send_at_once() -> None:
-    """Have the worker's connection to Java, where that is TCP, wait for no acknowledgement before it sends.
+    """Let the worker's TCP connection to Java send without waiting for acknowledgements.
 
-    Spark leaves Nagle's algorithm on: the end of a task's answer waited up to 40 ms, which took a third of the time of one
-    column in parts of 16 MiB. The connection is among the open descriptors, and Spark hands it to nobody.
+    Spark leaves Nagle's algorithm on: the end of a task's answer waited up to 40 ms, which took a third of the time of one column
+    in parts of 16 MiB. Spark does not pass on the connection, so it is searched among the open descriptors.
     """
     for descriptor in range(_FIRST_DESCRIPTOR, _LAST_DESCRIPTOR + 1):
         with contextlib.suppress(OSError):  # it is not open, or not connected
@@ -64,7 +64,7 @@ def _send_at_once() -> None:
 def _keep_what_is_loaded() -> None:
     """Keep the modules that are loaded by now out of garbage collection.
 
-    Spark collects garbage in a worker after each task, which takes some 35 ms for these modules alone. The first task loads
-    more: Arrow asks for pandas when it makes its first array.
+    Spark collects garbage in a worker after each task, which takes some 35 ms for these modules alone. The first task loads more:
+    Arrow imports pandas when it creates its first array.
     """
     gc.freeze()

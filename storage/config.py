@@ -43,7 +43,7 @@ def _whole_entries(entry_bytes: int) -> Callable[[object, attrs.Attribute[int], 
 
 def _hours(_instance: object, attribute: attrs.Attribute[str], value: str) -> None:
     if not all(one.strip().isdecimal() and int(one) < 24 for one in value.split(";") if one.strip()):
-        raise ValueError(f"{attribute.name} must be hours from 0 to 23 parted by semicolons, got {value!r}")
+        raise ValueError(f"{attribute.name} must be hours from 0 to 23 separated by semicolons, got {value!r}")
 
 
 @attrs.frozen(kw_only=True)

@@ -27,7 +27,9 @@ class StoreLocked(StoreError):
     """Another store, of this project or Apache's, uses the directory."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "locked by a running broker; stop that broker or give this one another storePathRootDir")
+        super().__init__(
+            path, "locked by a running broker; stop that broker or use another storePathRootDir for this one"
+        )
 
 
 class StoreUnwritable(StoreError):
@@ -43,7 +45,7 @@ class DiskFailed(StoreError):
 
     def __init__(self, path: str, cause: OSError) -> None:
         super().__init__(
-            cause.filename or path, f"the disk failed ({cause.strerror}); see the system's log, then start again"
+            cause.filename or path, f"the disk failed ({cause.strerror}); check the system's log, then start again"
         )
 
 
@@ -71,7 +73,7 @@ class NoStore(StoreError):
     """The directory has no commit log."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "holds no store: there is no directory commitlog; give a broker's storePathRootDir")
+        super().__init__(path, "has no store: the directory commitlog is missing; use the storePathRootDir of a broker")
 
 
 # When reading or writing
@@ -96,7 +98,7 @@ class IllegalTopicName(StoreError):
     """The topic is not allowed as a directory name."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(repr(topic), "is no topic name: only letters, digits, %, |, - and _, at most 255")
+        super().__init__(repr(topic), "is not a valid topic name; use up to 255 letters, digits, %, |, - and _")
         self.topic = topic
 
 
@@ -124,7 +126,7 @@ class LogsDiffer(LogMismatch):
 
     def __init__(self, path: str, end_offset: int, offset: int) -> None:
         super().__init__(path, end_offset, offset)
-        self.reason = f"ends at {end_offset}, and holds other bytes than the master's from {offset} on"
+        self.reason = f"ends at {end_offset}, and differs from the master's log from {offset} on"
         self.args = (f"{path}: {self.reason}",)
 
 

@@ -273,7 +273,7 @@ class FileMessageStore:
         """Leave records to the next call if descriptors are short. Raises the error if it is not a passing shortage."""
         if not is_shortage(error):
             raise error
-        logger.warning("queues stay behind the log, tried again from now on: %s", error)
+        logger.warning("queues stay behind the log, retrying: %s", error)
 
     def _visible_end(self) -> int:
         """Return the end of the last record that may become visible."""

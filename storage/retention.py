@@ -42,9 +42,9 @@ class Space(enum.Enum):
     """The fill level of the store's disks."""
 
     PLENTY = "plenty"
-    SCARCE = "past diskMaxUsedSpaceRatio: expired files go at any hour"
-    CRITICAL = "past diskSpaceCleanForciblyRatio: the oldest files go, expired or not"
-    FULL = "past diskSpaceWarningLevelRatio: no messages are taken either"
+    SCARCE = "above diskMaxUsedSpaceRatio: expired files are deleted at any hour"
+    CRITICAL = "above diskSpaceCleanForciblyRatio: the oldest files are deleted, expired or not"
+    FULL = "above diskSpaceWarningLevelRatio: sends are refused too"
 
 
 @attrs.frozen
@@ -165,13 +165,15 @@ class Retention:
                 len(paths), self._log.min_offset, self.space.name, at_once, manual,
             )  # fmt: skip
         elif self.space is not Space.PLENTY:
-            logger.warning("disk space is short and no log file may go: space=%s usage=%s", self.space.name, usage)
+            logger.warning(
+                "disk space is short and no log file can be deleted: space=%s usage=%s", self.space.name, usage
+            )
         return paths
 
     def _set_space(self, now: Space, usage: DiskUsage) -> None:
         before, self.space = self.space, now
         if (now is Space.FULL) != (before is Space.FULL):
-            message = "disk full, no messages are taken: %s" if now is Space.FULL else "disk has space again: %s"
+            message = "disk full, sends are refused: %s" if now is Space.FULL else "disk has space again: %s"
             logger.log(logging.ERROR if now is Space.FULL else logging.INFO, message, usage)
         if now is Space.FULL:
             self._gate.shut(Shut.DISK_FULL)

@@ -58,6 +58,6 @@ class PeriodicJob:
 
     def _failed(self, reason: failure.Failure) -> None:
         if not self._failing:
-            self.log.failure("{name} failed, tried again at its next turn", reason, name=self._name)
+            self.log.failure("{name} failed, retrying at its next turn", reason, name=self._name)
         self._failing = True
         self._plan()

@@ -34,11 +34,11 @@ async def take(clock: interfaces.IReactorTime, name: str, step: Callable[[], obj
     try:
         await done
     except defer.TimeoutError:
-        log.error("stop: {name} took more than {seconds} s, the stop goes on without", name=name, seconds=seconds)
+        log.error("stop: {name} took more than {seconds} s, the stop continues without", name=name, seconds=seconds)
     except OSError as error:
-        log.error("stop: {name} failed, the stop goes on without: {error}", name=name, error=error)
+        log.error("stop: {name} failed, the stop continues without: {error}", name=name, error=error)
     except Exception:
-        log.failure("stop: {name} failed, the stop goes on without", name=name)
+        log.failure("stop: {name} failed, the stop continues without", name=name)
     else:
         return True
     return False

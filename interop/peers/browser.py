@@ -30,7 +30,7 @@ OURS = [sys.executable, "-c", "from twisted_mq.cli.mq import main; main()"]
 
 @contextmanager
 def running_console(name_server: str) -> Iterator[str]:
-    """`mq console` beside a cluster; the address, with a token, where somebody comes in."""
+    """Run `mq console` beside a cluster; yield its address with a token for a login."""
     command = [*OURS, "console", "--console-port", "0", "--json", "--namesrv", name_server]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -43,7 +43,7 @@ def running_console(name_server: str) -> Iterator[str]:
 
 @contextmanager
 def running_server(store: Path) -> Iterator[str]:
-    """`mq up` on a store with its console; the address where somebody comes in."""
+    """Run `mq up` on a store with its console; yield its address for a login."""
     command = [*OURS, "up", "--store", str(store), "--port", "0", "--console-port", "0", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -56,7 +56,7 @@ def running_server(store: Path) -> Iterator[str]:
 
 
 class Browser:
-    """One window, and what a person does in it."""
+    """A browser window, and the actions of a user in it."""
 
     def __init__(self) -> None:
         options = ChromeOptions()
@@ -94,7 +94,7 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """What a person reads."""
+        """Return the visible text."""
         return str(self.script("return document.body.innerText"))
 
     def wait(self, holds: Callable[[], object], what: str) -> None:
@@ -127,7 +127,7 @@ class Browser:
     # what is wrong with a page
 
     def complaints(self) -> list[str]:
-        """What axe finds, by rule and element, and what Chromium's own log says."""
+        """Return the findings of axe, by rule and element, and the errors in Chromium's log."""
         if not self.script("return typeof axe !== 'undefined'"):
             self.script(self._axe)
         found = self.driver.execute_async_script(AXE)

@@ -146,7 +146,7 @@ class LitePullConsumer:
         return self.peer.request(command, consumer=self.name, **queue, **fields)
 
     def poll_bodies(self, expected: set[str], seconds: float = PATIENCE_SECONDS) -> list[Record]:
-        """What polls bring until every expected body is among it. Raises PeerFailed."""
+        """Poll until every expected body was received, and return all bodies. Raises PeerFailed."""
         messages: list[Record] = []
 
         def complete() -> bool:
@@ -210,7 +210,7 @@ class Clients:
 
 
 class JavaPeer(LinePeer):
-    """One virtual machine with Apache's Java client and mqadmin."""
+    """A virtual machine with Apache's Java client and mqadmin."""
 
     def __init__(self, directory: Path) -> None:
         home = directory / "java-home"
@@ -218,13 +218,13 @@ class JavaPeer(LinePeer):
         super().__init__(java_command(home, "256m", "Peer", classes=compile_programs()), directory, "java-peer")
 
     def mqadmin(self, *arguments: str, interrupt_after_ms: int | None = None, **credentials: str) -> str:
-        """What an mqadmin command prints, errors after the output; commands without end are interrupted."""
+        """Return the output of an mqadmin command, followed by its errors; commands without an end are interrupted."""
         more = credentials if interrupt_after_ms is None else {"interrupt_after_ms": interrupt_after_ms, **credentials}
         printed = self.request("mqadmin", args=list(arguments), **more)
         return printed["out"] + printed["err"]
 
     def monitor(self, name_server: str) -> list[str]:
-        """What one round of startMonitoring reports."""
+        """Return the report of one round of startMonitoring."""
         return self.request("monitor", name_server=name_server)
 
     def invoke(self, address: str, code: int, fields: dict[str, str], body: bytes = b"") -> Record:
@@ -240,7 +240,7 @@ class OurPeer(LinePeer):
         super().__init__([sys.executable, "-m", "interop.peers.our_program"], directory, "our-peer", start_in=PROJECT)
 
     def mqadmin(self, *arguments: str, directory: Path, interrupt_after_ms: int = 60_000) -> Record:
-        """What a command of our admin tool prints (out), and why it failed (err), run in a directory."""
+        """Run a command of our admin tool in a directory; return its output (out), and the reason of a failure (err)."""
         return self.request(
             "mqadmin", args=list(arguments), directory=str(directory), most_seconds=interrupt_after_ms / 1000
         )

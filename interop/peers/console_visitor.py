@@ -1,4 +1,4 @@
-"""Somebody at a console without a browser: comes in by the address with the token, sends forms, reads pages."""
+"""Visitor of a console without a browser: logs in with the token in the address, sends forms, reads pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECONDS = 60
 
 
 class Visitor:
-    """One session. `look` and `submit` return a page's text without its tags."""
+    """A session. `look` and `submit` return a page's text without its tags."""
 
     def __init__(self, address: str) -> None:
         url, _, token = address.partition("#")

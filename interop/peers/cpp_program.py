@@ -12,7 +12,7 @@ import rocketmq.client as cpp
 
 Record = dict[str, Any]
 SEND_MS = 15_000
-"""What a send may take; a busy machine may need more than the three seconds of the default."""
+"""Timeout of a send; a busy machine may need more than the three seconds of the default."""
 _output = threading.Lock()
 _started: dict[str, Any] = {}
 

@@ -70,7 +70,7 @@ class LinePeer:
         return reply["result"]
 
     def events(self, kind: str, source: str) -> list[Record]:
-        """What arrived so far, in order of arrival."""
+        """Return the events that arrived so far, in order of arrival."""
         with self._changed:
             return list(self._events[kind, source])
 

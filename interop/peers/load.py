@@ -12,7 +12,7 @@ from interop.peers.clients import Producer
 
 ROUND = 5000
 TRICKLE = 200
-"""Messages of one round while the load is not complete, and of the rounds that follow until somebody ends it."""
+"""Messages of one round while the load is not complete, and of the following rounds until it is ended."""
 
 PAUSE_SECONDS = 0.05
 THREADS = 8

@@ -75,7 +75,7 @@ class OrderedGroups:
 
     @property
     def stores(self) -> list[str]:
-        """Of the masters and slaves."""
+        """Return the stores of the masters and slaves."""
         return [str(member.store) for member in self.members.values()]
 
     # life
@@ -103,7 +103,7 @@ class OrderedGroups:
         self._name_server.wait_listening(self.name_server_port)
 
     def wait_registered(self) -> None:
-        """Return once the name server knows the masters of all groups: one that starts anew hears of them within 30 s."""
+        """Return once the name server knows the masters of all groups: a restarted one gets them within 30 s."""
         command = [*MQ, "admin", "clusterList", "-n", self.name_server]
 
         def known() -> bool:
@@ -158,7 +158,7 @@ class OrderedGroups:
         return [*MQ, "order", arguments[0], *where, *arguments[1:]]
 
     def order(self, *arguments: str) -> Any:
-        """What a command of `mq order` prints as JSON."""
+        """Return the JSON output of a command of `mq order`."""
         command = self.order_command(*arguments, "--json")
         run = subprocess.run(command, capture_output=True, text=True, cwd=PROJECT)
         assert run.returncode == 0, run.stderr
@@ -172,7 +172,7 @@ class OrderedGroups:
         self.wait_lists(topic, units, lambda lists: set(lists.send) == set(named))
 
     def audit(self) -> Any:
-        """What the proof of order says of all stores; a failure is no error here."""
+        """Return the result of the audit of all stores; a failure is not an error here."""
         run = subprocess.run(
             [*MQ, "order", "audit", *self.stores, "--json"], capture_output=True, text=True, cwd=PROJECT
         )
@@ -184,7 +184,7 @@ class OrderedGroups:
         return decode_lists(path, self._kazoo.retry(self._kazoo.get, CHROOT + path)[0])
 
     def sessions(self) -> list[int]:
-        """Of the brokers, in the order of `members`; raises NoNodeError where one has none."""
+        """Return the sessions of the brokers, in the order of `members`; raises NoNodeError if one has none."""
         assert self._kazoo is not None
         paths = [CHROOT + member_path(*member) for member in self.members]
         return [self._kazoo.retry(self._kazoo.get, path)[1].ephemeralOwner for path in paths]
@@ -210,7 +210,7 @@ class OrderedGroups:
                 raise AssertionError(f"{failure}: {seen}") from failure
 
     def writes(self) -> int:
-        """How many changes the coordinator took since it began: the count in its last transaction's number."""
+        """Return the number of changes since the coordinator's start: the count in its last transaction's number."""
         line = next(line for line in self.zookeeper.asked(b"srvr").decode().splitlines() if line.startswith("Zxid"))
         return int(line.split()[-1], 16) & 0xFFFFFFFF
 
@@ -222,7 +222,7 @@ def ahead(seconds: float) -> dict[str, str]:
 
 
 class OrderedPeer(LinePeer):
-    """One ordered producer or consumer in a process of its own."""
+    """An ordered producer or consumer in its own process."""
 
     def __init__(self, groups: OrderedGroups, topic: str, name: str) -> None:
         command = [sys.executable, "-m", "interop.peers.ordered_program"]
@@ -256,16 +256,16 @@ class OrderedSender(OrderedPeer):
         self._begin("send", "senders", queues=queues, burst=burst, pause=pause, **more)
 
     def rate(self, queues: int, *, in_flight: int, seconds: float, **more: Any) -> Record:
-        """What the program's `rate` answers; the producer of each topic stays for the next call."""
+        """Return the answer of the program's `rate`; the producer of each topic stays for the next call."""
         answer: Record = self._begin("rate", "senders", queues=queues, in_flight=in_flight, for_seconds=seconds, **more)
         return answer
 
     def sent(self) -> list[Record]:
-        """What was acknowledged, burst by burst."""
+        """Return the acknowledged messages, burst by burst."""
         return self.events("sent", self.name)
 
     def acknowledged(self) -> dict[str, int]:
-        """How many messages of each key, counted from the first."""
+        """Return the number of messages of each key, counted from the first."""
         return {event["key"]: event["next"] for event in self.sent()}
 
     def wait_sent(self, keys: int, after: float, group: str | None = None, seconds: float = PATIENCE_SECONDS) -> float:
@@ -341,7 +341,7 @@ class OrderedLoad:
             assert numbers == list(range(len(numbers))), (key, faults(numbers))
 
     def missing(self, wanted: dict[str, int]) -> list[tuple[str, int]]:
-        """What of so many messages of each key did not come."""
+        """Return the missing ones of this many messages of each key."""
         received = {key: set(numbers) for key, numbers in self.received().items()}
         return [(key, one) for key, count in wanted.items() for one in range(count) if one not in received.get(key, ())]
 

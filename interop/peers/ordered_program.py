@@ -35,7 +35,7 @@ from twisted_mq.protocol.messages.message import MessageExt
 Record = dict[str, Any]
 Send = Callable[[bytes, int], defer.Deferred[SendResult]]
 GROUP = "broker-a"
-"""Where plain messages are sent."""
+"""Broker of plain messages."""
 PAUSE_SECONDS = 0.2
 SEND_SECONDS = 90.0
 RATED_BODY = b"x" * 128
@@ -52,7 +52,7 @@ def connect(ports: dict[str, int]) -> Callable[[str, int], TCP4ClientEndpoint]:
 
 
 class Program(LineOnlyReceiver):
-    """One line of standard input is one command; its answer is written when its Deferred fires."""
+    """Program whose commands are lines of standard input; an answer is written when its Deferred fires."""
 
     delimiter = b"\n"
 
@@ -166,7 +166,7 @@ class Program(LineOnlyReceiver):
 
 
 async def _one_after_the_other(send: Send, queue: int, until: float) -> int:
-    """How many were acknowledged by the time."""
+    """Return the number of messages acknowledged by that time."""
     count = 0
     while time.monotonic() < until:
         await send(RATED_BODY, queue)

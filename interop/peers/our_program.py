@@ -47,7 +47,7 @@ from twisted_mq.remoting.errors import RemotingError
 Record = dict[str, Any]
 MAX_LINE_BYTES = 4 * 1024 * 1024
 SEND_SECONDS = 15.0
-"""What a send may take; a busy machine may need more than the three seconds of the default."""
+"""Timeout of a send; a busy machine may need more than the three seconds of the default."""
 
 
 def made(fields: Record) -> Message:
@@ -60,12 +60,12 @@ def queue_of(arguments: Record) -> MessageQueue:
 
 
 def tracing(arguments: Record) -> Record:
-    """Options of a producer or consumer that is told a topic for its traces."""
+    """Return options of a producer or consumer with a topic for its traces."""
     return {"message_trace": True, "trace_topic": arguments["trace"]} if "trace" in arguments else {}
 
 
 def signing(arguments: Record) -> ClientOptions:
-    """Settings of a client that is told who it is, which certificates to use, or how to show itself, and then often."""
+    """Return settings of a client with credentials, certificates, or short intervals."""
     return ClientOptions(
         access_key=arguments.get("access_key"),
         secret_key=arguments.get("secret_key"),
@@ -114,7 +114,7 @@ def describe(message: MessageExt) -> Record:
 
 
 class Program(LineOnlyReceiver):
-    """One line of standard input is one command; its answer is written when its Deferred fires."""
+    """Program whose commands are lines of standard input; an answer is written when its Deferred fires."""
 
     delimiter = b"\n"
     MAX_LENGTH = MAX_LINE_BYTES
@@ -353,7 +353,8 @@ class Program(LineOnlyReceiver):
         return [queue.queue_id for queue in queues if queue.topic == arguments["topic"]]
 
     async def do_mqadmin(self, arguments: Record) -> Record:
-        """One command line of the admin tool, run in `directory`, also its home: what it prints, and why it failed."""
+        """Run a command line of the admin tool in `directory`, which is also its home: return its output, and the reason of a
+        failure."""
         os.chdir(arguments["directory"])
         os.environ["ROCKETMQ_HOME"] = arguments["directory"]
         name, *words = arguments["args"]

@@ -1,4 +1,4 @@
-"""One child process: started, waited for, stopped by its own object, its output kept in a file."""
+"""A child process: started, awaited and stopped by its object, with its output in a file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import attrs
 
 POLL_SECONDS = 0.05
 PATIENCE_SECONDS = 120
-"""How long something may take that works: on a busy machine Apache's client can skip a heartbeat and wait for its
-next one, 30 s later."""
+"""Timeout for working operations: on a busy machine Apache's client can skip a heartbeat and wait for its next one, 30 s
+later."""
 
 
 class PeerFailed(Exception):

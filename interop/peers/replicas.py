@@ -34,7 +34,7 @@ LOG_FILE_BYTES = 4 * 1024 * 1024
 
 @attrs.define(eq=False)
 class Member:
-    """One broker of a pair; `kind` is a key of COMMANDS, `settings` come on top of the pair's."""
+    """A broker of a pair; `kind` is a key of COMMANDS, `settings` are added to the pair's."""
 
     kind: str
     broker_id: int
@@ -76,7 +76,7 @@ class Member:
         return self.address.encode() in ask(self.name_server_port, GET_BROKER_CLUSTER_INFO)
 
     def output(self) -> str:
-        """What its process printed since its start."""
+        """Return the output of its process since its start."""
         assert self._process is not None
         return self._process.output()
 
@@ -98,7 +98,7 @@ class Member:
         return int(answer_fields(self.port, GET_MAX_OFFSET, topic=topic, queueId=str(queue_id))["offset"])
 
     def consumer_offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Where a group goes on in a queue; -1 where it did not commit yet."""
+        """Return the committed offset of a group in a queue; -1 without one."""
         return consumer_offset(self.port, group, topic, queue_id)
 
     def ha_status(self) -> Any:
@@ -175,7 +175,7 @@ class ReplicaPair:
     def put_proxy_between(self) -> None:
         """Have the slave reach the master through a proxy.
 
-        This project's slave is told by haMasterAddress. Apache's ignores that and goes where the master says that it is:
+        This project's slave uses haMasterAddress. Apache's ignores that and uses the address that the master registers:
         at another loopback address, where the proxy has the port.
         """
         port = self.master.port + 1

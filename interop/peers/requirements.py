@@ -1,4 +1,4 @@
-"""What a test needs from the machine. Without it a test skips and names it; with CI=true it fails."""
+"""Requirements of tests on the machine. Without one a test is skipped and names it; with CI=true it fails."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""One face's load beside restarts: `python -m interop.peers.rolling_load FACE NAMESRV TOPIC DIRECTORY`.
+"""Load of one face during restarts: `python -m interop.peers.rolling_load FACE NAMESRV TOPIC DIRECTORY`.
 
 Sends and consumes until DIRECTORY/stop is there and everything sent has come; DIRECTORY/consumes is there once the first message
-came. Then it prints one JSON object: how many sends succeeded, what the others failed with, and how many messages are missing.
+came. Then it prints one JSON object: the number of successful sends, the errors of the others, and the number of missing
+messages.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ CONSUMING = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
 
 @attrs.define
 class Load:
-    """What one process has sent and seen. The first sender sends by key, so that its messages have one queue."""
+    """Sent and received messages of one process. The first sender sends by key, so that its messages have one queue."""
 
     topic: str
     stop: Path
@@ -60,7 +61,7 @@ class Load:
 
 
 async def _send_all(load: Load, producer: Any, sender: int, sleep: Any) -> None:
-    """One sender of the two faces that are awaited."""
+    """Send with one of the two awaited faces."""
     number = 0
     while load.runs():
         message = load.message(sender, number)

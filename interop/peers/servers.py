@@ -60,7 +60,7 @@ class Cluster:
     settings: Mapping[str, object] = attrs.field(factory=dict)
     """More of the broker's."""
     started: str = "boot success"
-    """What Apache's broker prints once it has started."""
+    """Text that Apache's broker prints after its start."""
     _name_server: Process | None = None
     _broker: Process | None = None
 
@@ -121,7 +121,7 @@ class Cluster:
         )
 
     def stop(self) -> None:
-        """End both processes. Nobody needs what Apache's broker does in the ten seconds that its shutdown takes."""
+        """End both processes, without the ten seconds of a shutdown of Apache's broker."""
         for process in (self._broker, self._name_server):
             if process is not None:
                 process.kill() if self.kind == "apache" else process.stop()
@@ -203,9 +203,9 @@ def answer_fields(port: int, code: int, **fields: str) -> dict[str, str]:
 
 
 def consumer_offset(port: int, group: str, topic: str, queue_id: int) -> int:
-    """Where a group goes on in a queue; -1 where it did not commit yet.
+    """Return the committed offset of a group in a queue; -1 without one.
 
-    Clients tell their last commit by a one-way request as they stop: who comes right after may ask before it arrives.
+    Clients send their last commit in a one-way request at their stop: a read directly after it may come before it.
     """
     fields = answer_fields(port, QUERY_CONSUMER_OFFSET, consumerGroup=group, topic=topic, queueId=str(queue_id))
     return int(fields.get("offset", -1))

@@ -34,7 +34,7 @@ def install_tools() -> None:
 
 
 def as_root() -> list[str]:
-    """What goes before a command that needs root; sudo never asks for a password here."""
+    """Return the prefix of a command that needs root; sudo never asks for a password here."""
     return [] if os.geteuid() == 0 else ["sudo", "-n"]
 
 

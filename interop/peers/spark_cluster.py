@@ -80,7 +80,7 @@ class SparkHome:
         }
 
     def start(self, name: str, *command: str) -> Process:
-        """One of Spark's programs; its log is named after it."""
+        """Start a program of Spark; its log has its name."""
         log = self.folder / f"{name}.log"
         return Process.start([str(HOME / "bin" / command[0]), *command[1:]], log, self.folder, env=self.environment)
 

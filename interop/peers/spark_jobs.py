@@ -27,7 +27,7 @@ def main(planted: str, recorded: str, name_server: str, folder: str) -> None:
 
 
 def lines(planted: str, recorded: str, name_server: str, folder: str) -> list[list[str]]:
-    """What follows `mq spark`."""
+    """Return the arguments after `mq spark`."""
     return [
         ["export", planted, "--out", f"{folder}/exported"],
         ["replay", planted, "--topic", "Orders", "--to", "Copies", "--namesrv", name_server],

@@ -21,7 +21,7 @@ from twisted_mq.spark.tables import register
 
 
 def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Which Python a task runs, and where it has the project from."""
+    """Yield the Python of a task, and the path of the project there."""
     import twisted_mq.spark
 
     for _ in batches:
@@ -39,7 +39,7 @@ def main(store: str, name_server: str, folder: str) -> None:
 
 
 def seen(session: SparkSession, store: str, name_server: str, folder: str) -> dict[str, object]:
-    """What the cluster's Python saw."""
+    """Return the results of the cluster's Python."""
     register(session)
     live = {"nameServer": name_server, "topic": "Copies"}
     stored = session.read.format("rocketmq").option("topic", "Orders").load(store)
@@ -56,7 +56,7 @@ def seen(session: SparkSession, store: str, name_server: str, folder: str) -> di
 
 
 def streamed(session: SparkSession, store: str, live: dict[str, str], folder: str) -> int:
-    """How many places of live queues a stream saw, behind one that sent what the store has."""
+    """Return the number of offsets in live queues that a stream read, after a stream that sent the store's messages."""
     copy = session.readStream.format("rocketmq").load(store).select("body", "tags").writeStream.format("rocketmq")
     run(copy.options(checkpointLocation=f"{folder}/copy", **live))
     copied = session.readStream.format("rocketmq").options(startingOffsets="earliest", **live).load()

@@ -19,7 +19,7 @@ SOURCES = HERE / "java"
 VERSION = "5.3.3"
 ROCKETMQ, ZOOKEEPER, PROXY = "lib", "zookeeper", "proxy"
 GRPC_VERSIONS = ("5.2.0", "5.0.7")
-"""Of Apache's gRPC client for Java; the program is compiled with the oldest, the last."""
+"""Versions of Apache's gRPC client for Java; the program is compiled with the oldest, the last."""
 JARS = {
     ROCKETMQ: ("pom.xml", tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))),
     ZOOKEEPER: ("zookeeper.xml", ("zookeeper-3.9.3.jar", "metrics-core-4.1.12.1.jar", "snappy-java-1.1.10.5.jar")),
@@ -29,7 +29,7 @@ JARS = {
 """Directory of the cache -> what names its jars, and those of them that show that all are there."""
 
 QUICK_START = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""What tests want: a quick start instead of top speed."""
+"""Options for a quick start instead of top speed."""
 
 JAVA_OPTIONS = (
     "-XX:-UsePerfData",

@@ -17,7 +17,7 @@ TICK_MS = 500
 
 @attrs.define(eq=False)
 class ZooKeeperServer:
-    """One server. `quorum` has a line `server.N=...` for each member of an ensemble, itself among them."""
+    """A ZooKeeper server. `quorum` has a line `server.N=...` for each member of an ensemble, itself among them."""
 
     directory: Path
     number: int = 1
@@ -26,7 +26,7 @@ class ZooKeeperServer:
     extra: tuple[str, ...] = ()
     """More lines of its configuration."""
     properties: tuple[str, ...] = ()
-    """Of its virtual machine."""
+    """Properties of its virtual machine."""
     _process: Process | None = None
 
     @property
@@ -109,7 +109,7 @@ class ZooKeeperEnsemble:
             server.wait_serving()
 
     def leader(self) -> ZooKeeperServer:
-        """Who leads, once one does."""
+        """Return the leader, when there is one."""
         leaders: list[ZooKeeperServer] = []
 
         def leads() -> bool:

@@ -118,7 +118,7 @@ def cut_batch(data: bytes, count: int) -> Iterator[int]:
         except struct.error:
             size = -1
         if size < 0 or properties_at + size > end:
-            raise RecordError("a batch entry that does not fit into what is left of its batch", offset)
+            raise RecordError("a batch entry that is longer than the rest of its batch", offset)
         offset = properties_at + size
         left -= 1
         if not left or offset == end:

@@ -68,7 +68,7 @@ class MasterHandshake:
         proof, rest = self._received[:PROOF_BYTES], self._received[PROOF_BYTES:]
         theirs = proof[REPORT_BYTES : REPORT_BYTES + NONCE_BYTES]
         if not hmac.compare_digest(proof[-ANSWER_BYTES:], _sign(self._secret, b"slave", self._nonce, theirs)):
-            raise HandshakeRefused("the slave's haSharedSecret is another one")
+            raise HandshakeRefused("the slave's haSharedSecret is different")
         return _sign(self._secret, b"master", self._nonce, theirs), rest
 
 
@@ -89,7 +89,7 @@ class SlaveHandshake:
         if not self._expected or len(self._received) < ANSWER_BYTES:
             return proof, None
         if not hmac.compare_digest(self._received[:ANSWER_BYTES], self._expected):
-            raise HandshakeRefused("the master's haSharedSecret is another one")
+            raise HandshakeRefused("the master's haSharedSecret is different")
         return proof, self._received[ANSWER_BYTES:]
 
     def _prove(self) -> bytes:

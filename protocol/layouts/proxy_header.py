@@ -87,7 +87,7 @@ def _read_line(data: bytes) -> ProxyHeader | None:
     if words[:2] == ["PROXY", "UNKNOWN"]:
         return ProxyHeader(size, None)
     if len(words) != 6 or words[1] not in ("TCP4", "TCP6"):
-        raise ProxyHeaderError(f"{line!r} is no line of version 1")
+        raise ProxyHeaderError(f"{line!r} is not a line of version 1")
     host, port = words[2], words[4]
     if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
         raise ProxyHeaderError(f"port {port!r}")

@@ -40,7 +40,7 @@ def serving_table(role: str, *tables: Mapping[RequestCode, Processor]) -> dict[i
     serving: dict[int, Processor] = {}
     for code, processor in (entry for table in tables for entry in table.items()):
         if role not in REQUESTS[code].served_by:
-            raise ValueError(f"{code.name} is no request to a {role}")
+            raise ValueError(f"{code.name} is not a request to a {role}")
         if int(code) in serving:
             raise ValueError(f"{code.name} is served twice")
         serving[int(code)] = processor

@@ -139,7 +139,7 @@ class _Reader:
 
     def object_key(self, depth: int) -> ObjectKey:
         if self.inside_key:  # each level would double the backslashes of the one below
-            raise self.fail("a key that is no object, inside an object that is a key")
+            raise self.fail("a key that is not an object, inside an object that is a key")
         self.inside_key = True
         key = ObjectKey(dumps(self.object(depth + 1), standard=True).decode())
         self.inside_key = False

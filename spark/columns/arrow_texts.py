@@ -16,7 +16,7 @@ _FIRST_NON_ASCII = 0x80
 
 
 def split_buffers(array: pa.Array) -> tuple[Positions, npt.NDArray[np.uint8]]:
-    """Offsets (one more than rows, the first 0) and bytes of a binary or text array without nulls."""
+    """Return offsets (one more than rows, the first is 0) and bytes of a binary or text array without nulls."""
     if not len(array):
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]
@@ -27,7 +27,7 @@ def split_buffers(array: pa.Array) -> tuple[Positions, npt.NDArray[np.uint8]]:
 
 
 def spans(data: npt.NDArray[np.uint8] | pa.Buffer, begins: Positions, ends: Positions, kind: pa.DataType) -> pa.Array:
-    """The bytes of each span. Spans must ascend, not overlap and lie in `data`: Arrow checks nothing here."""
+    """Return the bytes of each span. Spans must ascend, not overlap and lie in `data`: Arrow checks nothing here."""
     count = len(begins)
     if not count:
         return pa.array([], kind)
@@ -39,7 +39,7 @@ def spans(data: npt.NDArray[np.uint8] | pa.Buffer, begins: Positions, ends: Posi
 
 
 def gather(log: LogBytes, begins: Positions, ends: Positions) -> pa.BinaryArray:
-    """The bytes of each span of a log, copied back to back. Spans must ascend and not overlap: Arrow checks nothing here."""
+    """Copy the bytes of each span of a log, one after the other. Spans must ascend and not overlap: Arrow checks nothing here."""
     if not len(begins):
         return pa.array([], pa.binary())
     base = int(begins[0])
@@ -47,7 +47,7 @@ def gather(log: LogBytes, begins: Positions, ends: Positions) -> pa.BinaryArray:
 
 
 def replace_rows(array: pa.Array, rows: Positions, values: Sequence[object]) -> pa.Array:
-    """The array with these rows' values replaced."""
+    """Return the array with the values of these rows replaced."""
     if not len(rows):
         return array
     where = np.arange(len(array))
@@ -56,7 +56,7 @@ def replace_rows(array: pa.Array, rows: Positions, values: Sequence[object]) -> 
 
 
 def invalid_utf8_rows(array: pa.BinaryArray) -> Positions:
-    """The rows that are not UTF-8."""
+    """Return the rows that are not UTF-8."""
     offsets, data = split_buffers(array)
     if not len(data) or data.max() < _FIRST_NON_ASCII:
         return np.empty(0, np.int64)
@@ -69,7 +69,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def as_text(array: pa.BinaryArray) -> pa.StringArray:
-    """The same bytes as text; damaged UTF-8 becomes U+FFFD, as in twisted_mq.protocol.text.java.from_utf8."""
+    """Return the bytes as text; damaged UTF-8 becomes U+FFFD, as in twisted_mq.protocol.text.java.from_utf8."""
     rows = invalid_utf8_rows(array)
     array = replace_rows(array, rows, [utf8(from_utf8(array[row].as_py())) for row in rows.tolist()])
     return array.cast(pa.string())

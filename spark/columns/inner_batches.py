@@ -1,7 +1,8 @@
-"""Messages of inner batches as rows: what a topic with batch queues keeps in one record, consumers take apart.
+"""Messages of inner batches as rows: a topic with batch queues stores several messages in one record.
 
-Each message is a row with its own body, properties, flag and queue offset; the rest is its record's. So that sums over
-storeSize stay true, the first of them has the record's size and the others have 0. A batch that cannot be taken apart
+Each message is a row with its own body, properties, flag and queue offset; other columns have the values of the record. The first
+of them has the
+record's size and the others have 0, so sums over storeSize are correct. A batch that cannot be taken apart
 stays one row.
 """
 
@@ -30,12 +31,12 @@ Row = dict[str, object]
 
 
 def holds_messages(records: RecordColumns) -> Positions:
-    """The rows whose body is to be taken apart."""
+    """Return the rows whose body is an inner batch."""
     return np.flatnonzero(records.sys_flag & _TO_UNWRAP == _TO_UNWRAP)
 
 
 def with_messages_of_batches(batch: pa.RecordBatch, records: RecordColumns) -> pa.RecordBatch:
-    """The rows of `batch`, one a record, with as many for each inner batch as it has messages."""
+    """Return the rows of `batch` (one per record) with one row per message of each inner batch."""
     messages = {row: _messages(records, row, batch.schema.names) for row in holds_messages(records).tolist()}
     messages = {row: found for row, found in messages.items() if found}
     if not messages:
@@ -43,7 +44,7 @@ def with_messages_of_batches(batch: pa.RecordBatch, records: RecordColumns) -> p
     counts = np.ones(len(records), np.int64)
     counts[list(messages)] = [len(found) for found in messages.values()]
     places = np.repeat(np.arange(len(records)), counts)
-    # what differs is taken from the messages, so that nothing of the batch is copied once a message
+    # only columns that differ come from the messages, so the batch is not copied for each message
     own = places.copy()
     replaced = np.flatnonzero(np.isin(places, list(messages)))
     own[replaced] = len(records) + np.arange(len(replaced))
@@ -58,7 +59,7 @@ def with_messages_of_batches(batch: pa.RecordBatch, records: RecordColumns) -> p
 
 
 def _messages(records: RecordColumns, row: int, names: Sequence[str]) -> list[Row]:
-    """Those of the columns in which the messages of a batch differ; none where its body is none of a batch."""
+    """Return the columns in which the messages of a batch differ; none if the body is not an inner batch."""
     stored = records.log.data[int(records.body[row]) : int(records.body_end[row])]
     try:
         entries = read_batch(plain_body(bytes(stored), int(records.sys_flag[row])))

@@ -27,12 +27,12 @@ from twisted_mq.spark.columns.selection import EVERYTHING, Selection
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
 MAX_BATCH_BODY_BYTES = 32 * 1024 * 1024
-"""A batch whose bodies decompress to more is cut in halves, down to single records: a worker has little memory."""
+"""Limit of decompressed bodies: a larger batch is halved, down to single records, because a worker has little memory."""
 _TAGS_COLUMN = "tags"
 _PROPERTIES_COLUMN = "properties"
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
-"""The years 1 to 9999, which Python's datetime knows; what lies outside is no time that a producer meant."""
+"""End of the range of Python's datetime, the years 1 to 9999; values outside are not valid times."""
 
 
 class BodiesTooLarge(Exception):
@@ -41,7 +41,7 @@ class BodiesTooLarge(Exception):
 
 @attrs.frozen
 class Origin:
-    """Where records are from: what all rows of a batch say alike."""
+    """Source of records: the values that all rows of a batch share."""
 
     store: str | None = None
     broker_name: str | None = None
@@ -51,10 +51,10 @@ UNKNOWN = Origin()
 
 
 class Batch:
-    """Records with what several columns share, made at first use."""
+    """Records with the values that several columns share, computed at first use."""
 
     def __init__(self, records: RecordColumns, origin: Origin, *, takes_apart: bool) -> None:
-        """`takes_apart`: all properties are wanted, so single ones are not searched for."""
+        """`takes_apart`: parse all properties, instead of searching for single ones."""
         self.records = records
         self.origin = origin
         self.takes_apart = takes_apart
@@ -63,7 +63,7 @@ class Batch:
         return len(self.records)
 
     def only(self, wanted: Mask) -> Batch:
-        """The records of the rows that are wanted."""
+        """Return the records of the selected rows."""
         if wanted.all():
             return self
         return Batch(self.records.rows(np.flatnonzero(wanted)), self.origin, takes_apart=self.takes_apart)
@@ -90,14 +90,14 @@ def _number(field: str, batch: Batch) -> pa.Array:
 
 
 def _timestamp(field: str, batch: Batch) -> pa.Array:
-    """Milliseconds as Spark's microseconds."""
+    """Convert milliseconds to Spark's microseconds."""
     ms = batch.records.numbers(field)
     unknown = (ms < _FIRST_MS) | (ms > _LAST_MS)
     return pa.array(np.where(unknown, 0, ms) * 1000, mask=unknown).view(TIMESTAMP_TYPE)
 
 
 def _host(field: str, batch: Batch) -> pa.Array:
-    """Addresses are few: each different one is made into text once."""
+    """Convert each different address to text once; there are few."""
     records = batch.records
     kinds = hosts_at(records.log.data, records.starts, records.heads, field)
     texts = [_host_texts(packed) for _, packed in kinds]
@@ -107,7 +107,7 @@ def _host(field: str, batch: Batch) -> pa.Array:
 
 
 def _host_texts(packed: Bytes) -> pa.StringArray:
-    """Of hosts of one length, a row each."""
+    """Return the text of each host; all hosts have the same length."""
     count, width = packed.shape
     first = packed[0].tobytes()
     if packed.tobytes() == first * count:
@@ -156,7 +156,7 @@ def _body(batch: Batch) -> pa.Array:
 
 
 def _decompressed(records: RecordColumns, rows: list[int]) -> list[bytes | None]:
-    """The plain bodies of these rows. Raises BodiesTooLarge unless there is one row only."""
+    """Return the decompressed bodies of these rows. Raises BodiesTooLarge unless there is one row only."""
     view = memoryview(records.log.data)
     bodies: list[bytes | None] = []
     total = 0
@@ -193,7 +193,7 @@ _COPIED: dict[str, Callable[[str, Batch], pa.Array]] = {
     "timestamp": _timestamp,
     "string": _host,
 }
-"""How a record's field becomes a column, by the column's type."""
+"""Functions that convert a record's field to a column, by the column's type."""
 
 COLUMN_MAKERS: dict[str, ColumnMaker] = {
     column.name: functools.partial(_COPIED[column.type], column.field) if column.field else _DERIVED[column.name]
@@ -204,7 +204,7 @@ COLUMN_MAKERS: dict[str, ColumnMaker] = {
 def record_batches(
     records: RecordColumns, names: Sequence[str], selection: Selection = EVERYTHING, origin: Origin = UNKNOWN
 ) -> Iterator[pa.RecordBatch]:
-    """These columns of the messages that are wanted; mostly one batch, none without rows.
+    """Return these columns of the selected messages: usually one batch, none without rows.
 
     A row is a message: an inner batch has as many as it has messages.
     """
@@ -218,14 +218,14 @@ def record_batches(
 
 
 def _may_have_tags(batch: Batch, selection: Selection) -> Mask:
-    """The records with wanted tags, and those whose messages have tags of their own."""
+    """Return the records with selected tags, and those whose messages have their own tags."""
     found = selection.by_tags(batch.property_texts.value_of(PROPERTY_TAGS))
     found[holds_messages(batch.records)] = True
     return found
 
 
 def _arrow_batches(batch: Batch, names: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
-    """All columns of a batch; of its halves where its bodies are too large."""
+    """Return all columns of a batch, or of its halves if its bodies are too large."""
     inner = len(holds_messages(batch.records))
     made = (*names, _TAGS_COLUMN) if inner and selection.tags and _TAGS_COLUMN not in names else names
     try:

@@ -1,11 +1,11 @@
 """The properties of many records, from their text form to an Arrow map column, without a step for each record.
 
 The text form is `name 0x01 value 0x02` for each property (twisted_mq.protocol.text.properties). In the texts of a whole batch
-laid back to back numpy finds all separators; names and values are the spans between them, and Arrow copies these out.
+joined together numpy finds all separators; names and values are the spans between them, and Arrow copies these.
 
 Texts that need a rule beyond that are rare: equal names, empty names or values, separators in odd places, damaged
-UTF-8. Those rows alone are decoded by twisted_mq.protocol.text.properties and put in between the others, so that the columns
-always equal what the protocol's own decoder says.
+UTF-8. Only those rows are decoded by twisted_mq.protocol.text.properties and inserted between the others, so the columns always
+equal the result of the protocol's decoder.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ _VALUE_END = 2
 _TAIL = np.dtype(np.uint64)
 _TAIL_BYTES = _TAIL.itemsize
 _MASK_BITS = 62
-"""So many different names fit as bits of a signed 64-bit number."""
+"""Number of different names that fit as bits of a signed 64-bit number."""
 
 
 class PropertyTexts:
-    """The stored properties of a batch; single ones are found by searching for their names, without a look at others."""
+    """The stored properties of a batch; single properties are found by searching for their names, without parsing others."""
 
     def __init__(self, texts: pa.BinaryArray) -> None:
         self.texts = texts
 
     @functools.cached_property
     def split(self) -> tuple[Positions, npt.NDArray[np.uint8]]:
-        """Where the texts begin, and at last end, in the bytes of all."""
+        """Offsets of the texts in the joined bytes, and the end of the last one."""
         return split_buffers(self.texts)
 
     @functools.cached_property
     def name_ends(self) -> Positions:
-        """Where the bytes 0x01 are."""
+        """Positions of the bytes 0x01."""
         return np.flatnonzero(self.split[1] == _NAME_END)
 
     @functools.cached_property
     def value_ends(self) -> Positions:
-        """Where the bytes 0x02 are."""
+        """Positions of the bytes 0x02."""
         return np.flatnonzero(self.split[1] == _VALUE_END)
 
     def without(self, rows: list[int]) -> PropertyTexts:
-        """These rows' texts empty."""
+        """Return the texts with those of these rows emptied."""
         emptied = replace_rows(self.texts, np.array(rows, np.int64), [b""] * len(rows))
         return PropertyTexts(emptied) if rows else self
 
     def value_of(self, name: str) -> pa.StringArray:
-        """One property's value a row, null where the row has none."""
+        """Return the value of one property for each row; null if the row does not have it."""
         offsets, data = self.split
         found, rows = self._named(name.encode())
         marks = self.name_ends[found]
@@ -68,7 +68,7 @@ class PropertyTexts:
         return _a_row_each(as_text(spans(data, marks + 1, value_ends, pa.binary())), rows, len(self.texts))
 
     def _named(self, name: bytes) -> tuple[Positions, Positions]:
-        """Which of `name_ends` end this name, whose bytes begin a text or follow a value; and in which rows."""
+        """Return which of `name_ends` end this name, and their rows. A name begins a text or follows a value."""
         offsets, data = self.split
         mask, wanted = _as_number(b"\xff" * len(name)), _as_number(name)
         found = np.flatnonzero(self._tails & mask == wanted)
@@ -82,7 +82,8 @@ class PropertyTexts:
 
     @functools.cached_property
     def _tails(self) -> npt.NDArray[np.uint64]:
-        """Of each name the last eight bytes, or with what is before it, as a number; zeros are before the first text."""
+        """Return the last eight bytes before each name's end as a number; a shorter name includes bytes before it, with zeros
+        before the first text."""
         data, ends = self.split[1], self.name_ends
         few = int(np.searchsorted(ends, _TAIL_BYTES))
         head = np.concatenate((np.zeros(_TAIL_BYTES, np.uint8), data[:_TAIL_BYTES]))
@@ -90,7 +91,7 @@ class PropertyTexts:
         return np.concatenate((first, rest))
 
     def _ends_behind(self, found: Positions) -> Positions:
-        """Where the values of these names end, if in their texts; mostly names and values take turns."""
+        """Return the ends of the values of these names; usually names and values alternate."""
         if self._take_turns:
             return self.value_ends[found]
         following = np.searchsorted(self.value_ends, self.name_ends[found])
@@ -103,13 +104,13 @@ class PropertyTexts:
 
 
 def _as_number(tail: bytes) -> np.uint64:
-    """Its last eight bytes, where they are in a tail."""
+    """Return its last eight bytes, at their place in a tail."""
     number: np.uint64 = np.frombuffer(tail[-_TAIL_BYTES:].rjust(_TAIL_BYTES, b"\0"), _TAIL)[0]
     return number
 
 
 class Properties:
-    """The properties of a batch: names and values of all rows in a line; row i's begin at offsets[i]."""
+    """The properties of a batch: names and values of all rows in one sequence; those of row i begin at offsets[i]."""
 
     def __init__(
         self, offsets: Positions, names: pa.StringArray, values: pa.StringArray, codes: pa.DictionaryArray
@@ -121,18 +122,18 @@ class Properties:
         self.codes = codes
 
     def as_map(self) -> pa.MapArray:
-        """One map a row; a record without properties has an empty one."""
+        """Return one map per row; a record without properties has an empty map."""
         return pa.MapArray.from_arrays(pa.array(self.offsets), self.names, self.values, type=MAP_TYPE)
 
     def value_of(self, name: str) -> pa.StringArray:
-        """One property's value a row, null where the row has none: as all are known, without a search."""
+        """Return the value of one property for each row, from the parsed properties; null if the row does not have it."""
         code = self.codes.dictionary.index(pa.scalar(name, pa.string())).as_py()
         items = np.flatnonzero(np.asarray(self.codes.indices) == code)
         return _a_row_each(self.values.take(pa.array(items)), _rows_of(self.offsets, items), len(self.offsets) - 1)
 
 
 def parse_properties(stored: PropertyTexts) -> Properties:
-    """All properties of a batch; each of `stored` is one record's properties field."""
+    """Parse all properties of a batch; each of `stored` is one record's properties field."""
     odd = {row: stored.texts[row].as_py() for row in invalid_utf8_rows(stored.texts).tolist()}
     rest = stored.without(list(odd))
     while not isinstance(parsed := _parse(rest), Properties):
@@ -142,7 +143,7 @@ def parse_properties(stored: PropertyTexts) -> Properties:
 
 
 def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Properties:
-    """The batch with the properties of these rows, which have none so far, put in their places. `odd` is ascending."""
+    """Return the batch with the properties of these rows inserted; so far they have none. `odd` is ascending."""
     counts = np.diff(parsed.offsets).astype(np.int64)
     items = len(parsed.names)
     row_of_item = np.repeat(np.arange(len(counts)), counts)
@@ -163,7 +164,7 @@ def _with_odd_rows(parsed: Properties, odd: dict[int, dict[str, str]]) -> Proper
 
 
 def _parse(texts: PropertyTexts) -> Properties | Positions:
-    """The parsed batch, or rows for which its rules are not enough."""
+    """Return the parsed batch, or the rows that need more rules."""
     (offsets, data), name_ends = texts.split, texts.name_ends
     begins, value_ends, lasts = _items(offsets, data, texts.value_ends)
     if len(name_ends) != len(lasts):
@@ -181,7 +182,7 @@ def _parse(texts: PropertyTexts) -> Properties | Positions:
 
 
 class _Items(NamedTuple):
-    """Where properties lie in a batch's texts: `lasts` is each one's last byte, the separator where there is one."""
+    """Positions of properties in a batch's texts: `lasts` is the last byte of each, which is the separator if it has one."""
 
     begins: Positions
     value_ends: Positions
@@ -189,26 +190,26 @@ class _Items(NamedTuple):
 
 
 def _items(offsets: Positions, data: npt.NDArray[np.uint8], separators: Positions) -> _Items:
-    """The properties as the 0x02 separators cut them. A text's end stands for a last separator left out."""
+    """Return the properties between the 0x02 separators. The end of a text replaces a missing last separator."""
     text_ends = offsets[1:][offsets[1:] > offsets[:-1]]
     unclosed = text_ends[data[text_ends - 1] != _VALUE_END]
     if not len(unclosed):
         return _Items(np.append(0, separators + 1)[:-1], separators, separators)
-    # twice the position, odd where a separator stands there: at equal positions a text's end comes first
+    # twice the position, odd for a separator: at equal positions the end of a text comes first
     marks = np.sort(np.concatenate((2 * separators + 1, 2 * unclosed)), kind="stable")
     value_ends, separator = marks >> 1, marks & 1
     return _Items(np.append(0, value_ends + separator)[:-1], value_ends, value_ends + separator - 1)
 
 
 def _rows_of(offsets: npt.NDArray[np.integer], positions: Positions) -> Positions:
-    """The row of each place."""
+    """Return the row of each position."""
     if len(positions) == len(offsets) - 1 and (positions >= offsets[:-1]).all() and (positions < offsets[1:]).all():
         return np.arange(len(positions))
     return np.searchsorted(offsets, positions, "right") - 1
 
 
 def _a_row_each(values: pa.StringArray, rows: Positions, count: int) -> pa.StringArray:
-    """The values of these ascending rows, null in all others; of several of one row the last."""
+    """Return the values of these ascending rows, null in all others; the last value of a row is used."""
     if len(rows) == count and (rows[1:] > rows[:-1]).all():
         return values
     where = np.zeros(count, np.int64)
@@ -219,13 +220,13 @@ def _a_row_each(values: pa.StringArray, rows: Positions, count: int) -> pa.Strin
 
 
 def _uneven_rows(offsets: Positions, name_ends: Positions, lasts: Positions) -> Positions:
-    """Rows with more or fewer 0x01 than properties."""
+    """Return rows with more or fewer 0x01 than properties."""
     names = np.diff(np.searchsorted(name_ends, offsets))
     return np.flatnonzero(names != np.diff(np.searchsorted(lasts, offsets)))
 
 
 def _rows_with_equal_names(firsts: Positions, codes: pa.DictionaryArray) -> Positions:
-    """Positions in which a name comes twice."""
+    """Return the rows in which a name is repeated."""
     indices = np.asarray(codes.indices)
     filled = np.flatnonzero(firsts[1:] > firsts[:-1])
     if not len(filled):

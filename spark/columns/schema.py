@@ -1,7 +1,7 @@
 """The columns of the source: names, Spark types, where each comes from.
 
 Plain numbers take their type from the construct declaration of the record; the others are derived values. All are
-nullable in Spark's sense; which are really null, and when, stands in the column's words.
+nullable in Spark; the meaning of a column says when it is null.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ARROW_TYPES = {
     "timestamp": TIMESTAMP_TYPE,
     "map<string,string>": MAP_TYPE,
 }
-"""Spark's type, and the Arrow type that Spark takes for it."""
+"""Spark type -> the Arrow type that Spark expects for it."""
 
 _NUMBER_TYPES = {4: "int", 8: "bigint"}
 _FIELD_SIZES = {field.name: field.size for field in field_table(MESSAGE, sys_flag=0)}
@@ -34,7 +34,7 @@ _FIELD_SIZES = {field.name: field.size for field in field_table(MESSAGE, sys_fla
 
 @attrs.frozen
 class Column:
-    """One column; `field` is the record's field that it copies, empty for derived ones."""
+    """A column; `field` is the record's field that it copies, empty for derived ones."""
 
     name: str
     type: str
@@ -53,11 +53,11 @@ COLUMNS: tuple[Column, ...] = (
     _number("physicalOffset", "physical_offset", "place in the commit log, in bytes"),
     Column("file", "string", "", "name of the commit log file"),
     Column("store", "string", "", "path or URI of the store"),
-    Column("brokerName", "string", "", "as the option brokerName says; null without"),
-    Column("tags", "string", "", "property TAGS; null without"),
-    Column("keys", "string", "", "property KEYS, several keys with a space between; null without"),
-    Column("uniqKey", "string", "", "property UNIQ_KEY, the id that the producer gave; null without"),
-    Column("properties", "map<string,string>", "", "all properties; of equal names the last counts"),
+    Column("brokerName", "string", "", "value of the option brokerName; null without it"),
+    Column("tags", "string", "", "property TAGS; null without it"),
+    Column("keys", "string", "", "property KEYS, several keys separated by spaces; null without it"),
+    Column("uniqKey", "string", "", "property UNIQ_KEY, the id given by the producer; null without it"),
+    Column("properties", "map<string,string>", "", "all properties; the last one of equal names"),
     _number("flag", "flag", "the user's own number"),
     _number("sysFlag", "sys_flag", "bits of twisted_mq.protocol.flags.MessageSysFlag, as stored"),
     Column("bornTimestamp", "timestamp", "born_timestamp", "producer's clock; null outside the years 1 to 9999"),
@@ -67,7 +67,9 @@ COLUMNS: tuple[Column, ...] = (
     _number("reconsumeTimes", "reconsume_times", ""),
     _number("preparedTransactionOffset", "prepared_transaction_offset", ""),
     _number(
-        "storeSize", "size", "of the whole record in bytes; of a batch in one record the first message has it, others 0"
+        "storeSize",
+        "size",
+        "size of the whole record in bytes; in a batch of one record only the first message has it, others have 0",
     ),
     _number("bodyCRC", "body_crc", "as stored"),
     Column("crcOk", "boolean", "", "whether the stored body has bodyCRC; true for an empty body, as in Apache"),
@@ -76,25 +78,25 @@ COLUMNS: tuple[Column, ...] = (
 
 COLUMN_NAMES = tuple(column.name for column in COLUMNS)
 DEFAULT_COLUMNS = tuple(name for name in COLUMN_NAMES if name not in ("properties", "crcOk"))
-"""What is dear and rarely asked for is by request."""
+"""Columns without an option; expensive and rarely used columns must be requested."""
 _BY_NAME = {column.name: column for column in COLUMNS}
 
 
 def columns_named(names: Sequence[str]) -> list[Column]:
-    """These columns in this order. Raises WrongOption for a name that is none, or that comes twice."""
+    """Return these columns in this order. Raises WrongOption for an unknown or repeated name."""
     for name in names:
         if name not in _BY_NAME:
-            raise WrongOption("columns", name, "no such column; there are " + ", ".join(COLUMN_NAMES))
+            raise WrongOption("columns", name, "unknown column; the columns are " + ", ".join(COLUMN_NAMES))
     if len(set(names)) != len(names) or not names:
-        raise WrongOption("columns", ",".join(names), "name at least one column, and each once")
+        raise WrongOption("columns", ",".join(names), "select at least one column, and each once")
     return [_BY_NAME[name] for name in names]
 
 
 def spark_ddl(names: Sequence[str]) -> str:
-    """The schema as Spark's DDL text: `topic string, queueId int, ...`."""
+    """Return the schema as Spark's DDL text: `topic string, queueId int, ...`."""
     return ", ".join(f"`{column.name}` {column.type}" for column in columns_named(names))
 
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:
-    """The schema of the record batches."""
+    """Return the schema of the record batches."""
     return pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in columns_named(names)])

@@ -1,4 +1,4 @@
-"""Which messages are wanted: by topic, queue, tags and store time, told as early as their columns are there."""
+"""Selection of messages by topic, queue, tags and store time, applied as soon as these columns are known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted_mq.storage.columns.record_columns import RecordColumns
 
 @attrs.frozen
 class Selection:
-    """What is empty or None selects all. Times are store times in ms; the end is the first that is not wanted."""
+    """Conditions for messages; an empty one or None selects all. Times are store times in ms; the end is exclusive."""
 
     topics: tuple[str, ...] = ()
     topic_pattern: re.Pattern[str] | None = None
@@ -27,17 +27,17 @@ class Selection:
 
     @property
     def names_topics(self) -> bool:
-        """Whether not all topics are wanted."""
+        """Return True if some topics are not selected."""
         return bool(self.topics) or self.topic_pattern is not None
 
     def wants_topic(self, topic: str) -> bool:
-        """Whether messages of a topic may be wanted."""
+        """Return True if messages of a topic may be selected."""
         if self.topics and topic not in self.topics:
             return False
         return self.topic_pattern is None or self.topic_pattern.fullmatch(topic) is not None
 
     def by_numbers(self, records: RecordColumns) -> Mask:
-        """What queues and times leave of records."""
+        """Select records by queues and times."""
         left: Mask = np.ones(len(records), np.bool_)
         if self.queue_ids:
             left &= np.isin(records.queue_id, self.queue_ids)
@@ -48,13 +48,13 @@ class Selection:
         return left
 
     def by_topics(self, topics: pa.StringArray) -> Mask:
-        """What their topics leave of records."""
+        """Select records by their topics."""
         if not self.names_topics:
             return np.ones(len(topics), np.bool_)
         return _among(topics, [topic for topic in topics.unique().to_pylist() if self.wants_topic(topic)])
 
     def by_tags(self, tags: pa.StringArray) -> Mask:
-        """What their tags leave of messages."""
+        """Select messages by their tags."""
         return _among(tags, self.tags)
 
 

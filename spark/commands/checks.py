@@ -1,4 +1,4 @@
-"""Whether stores are what they should be: logs against queues, index and replicas; strictly ordered queues in order."""
+"""Checks of stores: logs against queues, index and replicas, and the order of strictly ordered queues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FAULT_KINDS: Kinds = {
 
 
 def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
-    """The log of each store against its queues and index; with `slave` the one store's log against its replica's."""
+    """Compare the log of each store with its queues and index; with `slave`, the log of one store with its replica's."""
     if slave is not None and len(stores.ends) != 1:
         raise WrongOption("slave", str(len(stores.ends)), "one store is compared with one slave")
     messages, index, begins = stores.messages(audit_job.COLUMNS), stores.table("index"), stores.begins()
@@ -68,7 +68,7 @@ def audit(stores: Stores, limit: int, slave: Stores | None) -> Findings:
 
 
 def _covered(index: DataFrame, begins: DataFrame) -> DataFrame:
-    """store, begin, end: what both log and index have. The last record may not have all of its entries yet."""
+    """Return store, begin and end of the range that log and index have. The last record may not have all of its entries yet."""
     places = index.groupBy("store").agg(F.min("physicalOffset").alias("first"), F.max("physicalOffset").alias("last"))
     return begins.join(places, "store").select(
         "store", F.greatest("begin", "first").alias("begin"), (F.col("last") - 1).alias("end")
@@ -76,7 +76,7 @@ def _covered(index: DataFrame, begins: DataFrame) -> DataFrame:
 
 
 def _beside_log(stores: Stores, name: str, found: DataFrame, kinds: Kinds, limit: int) -> Table:
-    """What differs from the log, but for entries of records that a broker wrote since the job began."""
+    """Return the differences from the log, except entries of records that a broker wrote since the job started."""
     table = first_rows(name, found, kinds, list(kinds), limit, fault=True)
     if not table.total:
         return table
@@ -93,7 +93,7 @@ def _damage(stores: Stores, limit: int) -> Table:
 
 
 def replicas(master: Stores, slave: Stores, limit: int) -> Table:
-    """Where both logs go; what one of them has before or behind is no difference."""
+    """Compare two logs over the range that both have; data before or after it is not a difference."""
     begin = max(row.begin for one in (master, slave) for row in one.begins().collect())
     end = min(end for one in (master, slave) for end in one.ends.values())
     left, right = (
@@ -105,7 +105,7 @@ def replicas(master: Stores, slave: Stores, limit: int) -> Table:
 
 
 def order(stores: Stores, limit: int) -> Findings:
-    """Epochs and sequences of strictly ordered queues, and whatever breaks their order."""
+    """Find epochs and sequences of strictly ordered queues, and violations of their order."""
     names = [store.name for store in stores.ends]
     messages = order_job.numbered(stores.messages(order_job.COLUMNS), names)
     terms, faults = order_job.terms(messages), order_job.faults(messages)

@@ -1,4 +1,4 @@
-"""What became of messages: lag, dead letters and retries, transactions and timers that are not over."""
+"""Jobs about consumption: lag, dead letters and retries, unfinished transactions and late timers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ENDS = (half_job.COMMITTED, half_job.ROLLED_BACK, half_job.GIVEN_UP, half_job.A
 
 
 def lag(stores: Stores, limit: int, every: str) -> Findings:
-    """How far groups are behind, and when what they have not read was stored."""
+    """Compute the lag of groups, and the store times of unread messages."""
     messages, offsets = stores.messages(lag_job.COLUMNS), lag_job.committed(stores.table("config"))
     queues = lag_job.by_queue(messages, offsets).withColumn("behind", F.col("newest") - F.col("oldestUnread"))
     backlog = lag_job.over_time(messages, offsets, every)
@@ -53,7 +53,7 @@ def lag(stores: Stores, limit: int, every: str) -> Findings:
 
 
 def dead_letters(stores: Stores, limit: int, every: str, storm: int) -> Findings:
-    """What consumers gave up on, what they tried again, and when they did it `storm` times or more in a step."""
+    """Count dead letters and retries, and find time steps with at least `storm` retries."""
     messages = stores.messages(dead_letters_job.COLUMNS, topicPattern=dead_letters_job.PATTERN)
     dead = dead_letters_job.dead_letters(messages)
     tables = (
@@ -75,7 +75,7 @@ def dead_letters(stores: Stores, limit: int, every: str, storm: int) -> Findings
 
 
 def unfinished(stores: Stores, limit: int, slack_ms: int) -> Findings:
-    """Half messages that nothing ended, and timers that were not delivered `slack_ms` after they were due."""
+    """Find half messages without an end, and timers that were not delivered `slack_ms` after they were due."""
     columns = dict.fromkeys((*half_job.COMMIT_COLUMNS, *timers_job.COPY_COLUMNS))
     messages = stores.messages(columns)
     transactions = stores.messages(half_job.COLUMNS, topic=",".join(half_job.TOPICS))

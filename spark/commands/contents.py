@@ -1,4 +1,4 @@
-"""What stores hold: volume, latency, gaps, duplicates, and what another time of keeping would change."""
+"""Jobs about the contents of stores: volume, latency, gaps, duplicates, and the effect of another retention time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNREAD_KINDS: Kinds = {"hours": Kind.PLAIN, "group": Kind.TEXT, "topic": Kind.T
 
 
 def volume(stores: Stores, limit: int, every: str) -> Findings:
-    """Messages and bytes by topic, and in each minute, hour or day."""
+    """Count messages and bytes by topic, and in each minute, hour or day."""
     messages = stores.messages(volume_job.TOPIC_COLUMNS)
     found = volume_job.by_topic(messages).orderBy(F.desc("bytes"), "topic").collect()
     topics = Table("Topics", _TOPIC_KINDS, tuple(map(tuple, found[:limit])), len(found))
@@ -51,7 +51,7 @@ def volume(stores: Stores, limit: int, every: str) -> Findings:
 
 
 def latency(stores: Stores, limit: int, by: Sequence[str]) -> Findings:
-    """Percentiles of the time from born to stored."""
+    """Compute percentiles of the time from born to stored."""
     kinds = {**{part: _PART_KINDS[part] for part in by}, **_LATENCY_KINDS}
     parts = latency_job.by_parts(stores.messages(latency_job.PART_COLUMNS), by)
     order: list[str | Column] = [*by] if "hour" in by else [F.desc("p99"), *by]
@@ -60,7 +60,7 @@ def latency(stores: Stores, limit: int, by: Sequence[str]) -> Findings:
 
 
 def gaps(stores: Stores, limit: int) -> Findings:
-    """Queue offsets that are missing, store by store."""
+    """Find missing queue offsets, store by store."""
     found = gaps_job.gaps(stores.messages(gaps_job.COLUMNS))
     table = first_rows("Gaps", found, _GAP_KINDS, ["store", "topic", "queueId", "firstMissing"], limit, fault=True)
     missing = gaps_job.missing_by_queue(found).groupBy("topic").agg(F.sum("missing").alias("missing"))
@@ -71,7 +71,7 @@ def gaps(stores: Stores, limit: int) -> Findings:
 
 
 def duplicates(stores: Stores, limit: int) -> Findings:
-    """Messages that were sent more than once."""
+    """Find messages that were sent more than once."""
     found = duplicates_job.duplicates(stores.messages(duplicates_job.COLUMNS))
     table = first_rows("Duplicates", found, _DUPLICATE_KINDS, ["topic", "firstPhysicalOffset"], limit, fault=True)
     sums = duplicates_job.extra_by_topic(found).orderBy(F.desc("extra"), "topic").collect()
@@ -81,7 +81,8 @@ def duplicates(stores: Stores, limit: int) -> Findings:
 
 
 def retention(stores: Stores, limit: int, hours: Sequence[int], now_ms: int | None) -> Findings:
-    """What would be gone if messages were kept for so many hours; `now_ms` None: when the last message was stored."""
+    """Compute what would be deleted if messages were kept for this many hours before `now_ms`. None: the store time of the last
+    message."""
     files = retention_job.by_file(stores.messages(retention_job.COLUMNS))
     now = _sum(files.agg(F.max("lastStored")).first()) if now_ms is None else now_ms
     gone = retention_job.gone_after(files, hours, now)
@@ -89,8 +90,8 @@ def retention(stores: Stores, limit: int, hours: Sequence[int], now_ms: int | No
     topics = gone.groupBy("hours", "topic").agg(F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes"))
     tables = (
         first_rows("Gone", retention_job.by_hours(gone), _HOURS_KINDS, ["hours"], limit),
-        first_rows("Gone by topic", topics, _GONE_KINDS, ["hours", F.desc("bytes"), "topic"], limit),
-        first_rows("Gone and not read", unread, _UNREAD_KINDS, ["hours", F.desc("unread"), "group", "topic"], limit),
+        first_rows("Deleted by topic", topics, _GONE_KINDS, ["hours", F.desc("bytes"), "topic"], limit),
+        first_rows("Deleted and not read", unread, _UNREAD_KINDS, ["hours", F.desc("unread"), "group", "topic"], limit),
     )
     picture = named_bars("Bytes free", ((f"kept {row[0]} h", row[3]) for row in tables[0].rows), Kind.BYTES)
     figures = (Figure("counted from", now, Kind.TIME),)
@@ -98,5 +99,5 @@ def retention(stores: Stores, limit: int, hours: Sequence[int], now_ms: int | No
 
 
 def _sum(row: Row | None) -> int:
-    """The one number of a row; 0 for null."""
+    """Return the only number of a row; 0 for null."""
     return int(row[0] or 0) if row is not None else 0

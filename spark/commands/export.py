@@ -1,8 +1,8 @@
 """Messages as Parquet files by topic and day, in a plain directory, an Iceberg or a Delta table.
 
 Each row keeps its store, log file and physical offset. Slices are written beside the table and then made part of it: in a
-directory by moving their files, in a table by one commit that also says how far the export came. An export that was killed
-goes on there: what it had written of a slice is deleted and written again, so nothing is missing and nothing twice.
+directory by moving their files, in a table by one commit that also stores the progress. A killed export continues there: files of
+an unfinished slice are deleted and written again, so nothing is missing and nothing is repeated.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ COLUMNS = tuple(name for name in COLUMN_NAMES if name != "crcOk")
 _STAGING = "_staging"
 _KINDS: Kinds = {"topic": Kind.TEXT, "day": Kind.TEXT, "messages": Kind.COUNT, "bytes": Kind.BYTES}
 _MICROSECONDS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-"""Spark's own kind of times is one that other readers have no statistics of."""
+"""Type of times in files; other readers have no statistics for Spark's default type."""
 _FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-"""Rows of one topic and day come together in tasks of about this size; small topics share a task, and each has one file."""
+"""Approximate size of the rows of one topic and day in a task; small topics share a task, and each has one file."""
 
 
 FILE_BYTES = 256 << 20
@@ -40,15 +40,15 @@ FILE_BYTES = 256 << 20
 
 @attrs.frozen
 class Wanted:
-    """What is exported; no topics: all but the broker's own."""
+    """Selection for an export; without topics all except system topics."""
 
     topics: tuple[str, ...] = ()
     columns: tuple[str, ...] = COLUMNS
     fail_on_data_loss: bool = True
     slice_bytes: int = 0
-    """Log files of a store that have so many bytes together are added in one step; 0: each log file by itself."""
+    """Bytes of log files of a store that are added in one step; 0: one log file."""
     file_bytes: int = FILE_BYTES
-    """About the largest size of a file, before compression."""
+    """Approximate largest size of a file, before compression."""
 
 
 def export(
@@ -59,9 +59,9 @@ def export(
     wanted: Wanted,
     advance: Callable[[int], None] = lambda size: None,
 ) -> Findings:
-    """Add to `out` the messages that it does not have yet. `advance` gets the number of bytes that are done.
+    """Add the messages that are missing in `out`. Calls `advance` with the number of finished bytes.
 
-    Raises DataLost where the logs no longer have what is to be added, or are other ones than before.
+    Raises DataLost if the logs no longer have requested data, or are not the logs of the previous run.
     """
     target = TARGETS[format](out, {"columns": list(wanted.columns), "topics": sorted(wanted.topics)})
     counts: Counter[tuple[str, str]] = Counter()
@@ -90,7 +90,7 @@ def export(
 
 @contextlib.contextmanager
 def _settings(session: SparkSession, wanted: Wanted) -> Iterator[None]:
-    """What Spark is to know while it writes."""
+    """Set Spark's configuration for writing, and restore it afterwards."""
     said = dict([_MICROSECONDS, (_FILE_SIZE, str(wanted.file_bytes))])
     before = {name: session.conf.get(name, None) for name in said}
     for name, value in said.items():
@@ -103,7 +103,7 @@ def _settings(session: SparkSession, wanted: Wanted) -> Iterator[None]:
 
 
 def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted) -> Sequence[Added]:
-    """One slice, made a part of the table."""
+    """Write one slice and make it a part of the table."""
     system, root = locate(out)
     prefix = _prefix(piece.key, piece.begin)
     staging = f"{out.rstrip('/')}/{_STAGING}"
@@ -121,7 +121,7 @@ def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wa
 
 
 def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:
-    """The wanted columns, and DAY."""
+    """Return the selected columns, and DAY."""
     of_one = attrs.evolve(stores, ends={piece.store: piece.end})
     chosen = {"topic": ",".join(wanted.topics)} if wanted.topics else {}
     names = dict.fromkeys((*wanted.columns, "topic", "storeTimestamp"))
@@ -133,12 +133,12 @@ def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:
 
 
 def _prefix(key: str, begin: int) -> str:
-    """How the names of a slice's files begin."""
+    """Return the prefix of the names of a slice's files."""
     return f"{key}-{begin:020d}-"
 
 
 def _delete_leftovers(out: str, left: Sequence[Slice]) -> None:
-    """What an export that was killed had written of the slice that is next."""
+    """Delete the files that a killed export wrote for the next slice."""
     system, root = locate(out)
     begun = {piece.store: _prefix(piece.key, piece.begin) for piece in reversed(left)}
     for info in system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
@@ -149,7 +149,7 @@ def _delete_leftovers(out: str, left: Sequence[Slice]) -> None:
 
 
 def _moved(system: fs.FileSystem, root: str, prefix: str) -> list[Added]:
-    """The files that Spark wrote, now at their place."""
+    """Move the files that Spark wrote to their place."""
     staging = f"{root}/{_STAGING}/"
     found = system.get_file_info(fs.FileSelector(staging, recursive=True))
     files = sorted(info.path for info in found if info.type == fs.FileType.File and info.extension == "parquet")

@@ -1,7 +1,7 @@
-"""Messages of stores sent to a topic again, with their ids and in the order of their queues.
+"""Send messages of stores to a topic again, with their ids and in the order of their queues.
 
-A slice of the log goes after the other; in it all messages of a source queue are one task's, in the log's order, and go to one
-queue of the target. At least once: what a killed replay had sent of a slice is sent again, with the same ids.
+Slices of the log are sent one after the other. In a slice one task sends all messages of a source queue, in the log's order, to
+one queue of the target. Delivery is at least once: after a replay is killed, its last slice is sent again, with the same ids.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _KINDS: Kinds = {"store": Kind.TEXT, "begin": Kind.PLAIN, "end": Kind.PLAIN, "me
 
 @attrs.frozen
 class Replay:
-    """From topic `source` to `target`; `access` are options of the sink, its nameServer among them.
+    """A replay from topic `source` to `target`; `access` has options of the sink, including nameServer.
 
-    `times` are options startTime and endTime of the source. `state`: a file that says how far the replay came.
+    `times` are the options startTime and endTime of the source. `state`: a file that stores the progress.
     """
 
     source: str
@@ -44,9 +44,9 @@ class Replay:
 
 
 def replay(stores: Stores, limit: int, wanted: Replay, advance: Callable[[int], None] = lambda size: None) -> Findings:
-    """Send what is not sent yet. `advance` is told of bytes of the log that are done.
+    """Send messages that are not sent yet. Calls `advance` with the number of finished bytes of the log.
 
-    Raises LiveError, SinkError, and DataLost where the logs no longer have what is to be sent, or are other ones than before.
+    Raises LiveError, SinkError, and DataLost if the logs no longer have requested data, or are not the logs of the previous run.
     """
     queues = _queues(wanted)
     about = {"source": wanted.source, "target": wanted.target, **wanted.times}
@@ -66,7 +66,7 @@ def replay(stores: Stores, limit: int, wanted: Replay, advance: Callable[[int], 
 
 
 def _queues(wanted: Replay) -> int:
-    """How many queues the target has. Raises LiveError."""
+    """Return the number of queues of the target. Raises LiveError."""
     cluster = Cluster(sink_options(wanted.access).access)
     try:
         return len(cluster.writable_queues(wanted.target))
@@ -88,7 +88,8 @@ def _send(stores: Stores, piece: Slice, wanted: Replay, queues: int) -> int:
 
 
 def messages(queued: DataFrame, tag: str, queues: int) -> DataFrame:
-    """Rows for the sink: each source queue in one partition, in order; without a unique key the place in the log is one."""
+    """Return rows for the sink: each source queue in one partition, in order. The place in the log replaces a missing unique
+    key."""
     place = F.concat_ws("-", F.lit(tag), "physicalOffset", "queueOffset")
     ordered = queued.repartition("store", "queueId").sortWithinPartitions(
         "store", "queueId", "physicalOffset", "queueOffset"

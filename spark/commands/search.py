@@ -1,4 +1,4 @@
-"""Where the messages with a key are, and what became of them: by the index, and by the log behind what is indexed."""
+"""Find the messages with a key and their copies, with the index, and in the log after the indexed part."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ _Row = Mapping[str, Any]
 
 
 def search(stores: Stores, limit: int, key: str, topics: Sequence[str], scan: bool) -> Findings:
-    """The messages whose KEYS or unique key hold `key`, and all copies that brokers made of them, in the order of storing.
+    """Find the messages whose KEYS or unique key contain `key`, and all copies made by brokers, in the order of storing.
 
-    The index is asked first, and the log read that it does not cover yet; with `scan` all of the log, whatever the index
-    says. `topics`: those that it was sent to, none for all; copies under retries, dead letters, delays count as well.
+    The index is searched first, and the part of the log that it does not cover is read; with `scan` the whole log is read.
+    `topics`: the original topics, empty for all; copies in retry, dead letter and delay topics are included.
     """
     indexed, begins = ({}, {}) if scan else _by_index(stores, key, topics)
     rows = [row for store, offsets in indexed.items() for row in _read(store, offsets) if _has(row, key)]
@@ -74,7 +74,7 @@ def _wanted(topic: str, topics: Sequence[str]) -> bool:
 
 
 def _by_index(stores: Stores, key: str, topics: Sequence[str]) -> tuple[dict[Store, list[int]], dict[Store, int]]:
-    """By store: the places that the index names, and where the log begins that it does not cover."""
+    """Return by store the places in the index, and the begin of the part of the log that it does not cover."""
     names = {topic for store in stores.ends for layout in LAYOUTS for topic in directories_in(store, layout.directory)}
     hashes = [key_hash(index_key(topic, key)) for topic in sorted(names) if _wanted(topic, topics)]
     place = F.when(F.col("keyHash").isin(hashes), F.col("physicalOffset"))
@@ -97,7 +97,7 @@ def _read(store: Store, offsets: Sequence[int]) -> Iterator[_Row]:
 
 
 def _has(row: _Row, key: str) -> bool:
-    """Different keys may have one hash."""
+    """Return True if the message has the key; different keys may have one hash."""
     return key == row["uniqKey"] or key in (row["keys"] or "").split(KEY_SEPARATOR)
 
 

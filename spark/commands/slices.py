@@ -1,6 +1,6 @@
-"""What a job has done of stores that it goes through piece by piece: a slice is what is left of one log file.
+"""Progress of a job that processes stores in slices: a slice is the unfinished part of one log file.
 
-Slices end where log files do, and a store is done in the order of its log, so one mark says how far a job came.
+Slices end at the ends of log files, and a store is processed in the order of its log, so one mark stores the progress.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from twisted_mq.spark.source.stores import Store, list_log_files
 
 Json = Mapping[str, object]
 Marks = Mapping[str, Mark]
-"""How far each store was done, by its key: at first `tag_of`, and that one still after the store was moved."""
+"""Progress of each store by its key: first `tag_of`, which is kept after the store is moved."""
 NOTHING_DONE: Marks = {}
 
 
@@ -37,29 +37,29 @@ class Slice:
 
     @property
     def mark(self) -> Mark:
-        """How far the store is done with this slice. Raises LogFileGone."""
+        """Return the progress of the store after this slice. Raises LogFileGone."""
         return mark_at(self.store, list_log_files(self.store), self.end)
 
 
 @attrs.frozen
 class Work:
-    """The slices that are left to do, and how many bytes of the logs are lost: they were to be done and are not there."""
+    """The slices to do, and the number of lost bytes: requested bytes that are no longer in the logs."""
 
     slices: tuple[Slice, ...]
     lost_bytes: int
     begun_anew: int
-    """How many stores are done again from their begin, as their logs are not the ones of before."""
+    """Number of stores that start again because their logs are not the ones of the previous run."""
     absent: int
-    """How many stores of earlier runs are not among these, or are not known again as nothing is left of what was done."""
+    """Number of stores of earlier runs that are missing, or not recognized because their finished part is deleted."""
 
 
 def tag_of(store: Store) -> str:
-    """A store's name in names of files and keys."""
+    """Return the name of a store for file names and keys."""
     return hashlib.sha256(store.name.encode()).hexdigest()[:12]
 
 
 def work(stores: Stores, done: Marks, fail_on_data_loss: bool = True) -> Work:
-    """Find the slices behind these marks. Raises DataLost if bytes are missing or the log is not the one of before."""
+    """Find the slices after these marks. Raises DataLost if bytes are missing or the log is not the one of the previous run."""
     logs = {store: list_log_files(store) for store in stores.ends}
     keys = keys_of(done, logs, tag_of)
     used = set(done)
@@ -90,7 +90,7 @@ def work(stores: Stores, done: Marks, fail_on_data_loss: bool = True) -> Work:
 
 
 def gathered(slices: Iterable[Slice], most_bytes: int) -> Iterator[Slice]:
-    """The slices, those of a store that follow each other as one of at most `most_bytes`, or of one log file."""
+    """Join consecutive slices of a store up to `most_bytes`; a slice of one log file may be larger."""
     held: Slice | None = None
     for piece in slices:
         if held is not None and held.key == piece.key and piece.end - held.begin <= most_bytes:
@@ -104,16 +104,16 @@ def gathered(slices: Iterable[Slice], most_bytes: int) -> Iterator[Slice]:
 
 
 def lost_figures(left: Work) -> tuple[Figure, ...]:
-    """Give the counts of losses that a job went on without; losses are faults."""
+    """Return the counts of losses that a job skipped; losses are faults."""
     return (
         Figure("bytes of logs that are lost", left.lost_bytes, Kind.BYTES, fault=True),
-        Figure("stores begun anew", left.begun_anew, fault=True),
+        Figure("stores started again", left.begun_anew, fault=True),
         Figure("stores of earlier runs that are not here", left.absent),
     )
 
 
 class ProgressFile:
-    """How far a job came, in a JSON file that is replaced as a whole. `about` is what must not change on the way."""
+    """Progress of a job, in a JSON file that is replaced atomically. `about` has the options that must not change."""
 
     def __init__(self, uri: str, about: Json) -> None:
         """Raises StoreReadError for a file of a job with other options, or of another kind."""
@@ -127,12 +127,12 @@ class ProgressFile:
                 kept = json.loads(file.read())
             before, self.done = kept["about"], {key: parse_mark(mark) for key, mark in kept["done"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreReadError(f"{uri}: says not how far a job came: {error}") from error
+            raise StoreReadError(f"{uri}: does not contain the progress of a job: {error}") from error
         if before != self._about:
-            raise StoreReadError(f"{uri}: was begun with {before}, it cannot go on with {self._about}")
+            raise StoreReadError(f"{uri}: was started with {before}, and cannot be continued with {self._about}")
 
     def reached(self, done: Slice) -> None:
-        """A slice is done: the file is replaced. Raises LogFileGone."""
+        """Store that a slice is done by replacing the file. Raises LogFileGone."""
         self.done = {key: mark for key, mark in self.done.items() if key != done.key} | {done.key: done.mark}
         text = json.dumps({"about": self._about, "done": {key: mark.as_json() for key, mark in self.done.items()}})
         with self._system.open_output_stream(f"{self._path}.new") as file:

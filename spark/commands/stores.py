@@ -1,4 +1,4 @@
-"""The stores that a job reads: all of its tables see them up to the same ends, and nothing is kept."""
+"""The stores that a job reads: all of its tables have the same ends of the logs, and nothing is cached."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ FROM_THE_BEGIN: Mapping[Store, int] = {}
 
 @attrs.frozen
 class Stores:
-    """Store directories, each with the physical offset at which its log ended when the job began."""
+    """Store directories, each with the physical offset at which its log ended when the job started."""
 
     session: SparkSession
     ends: Mapping[Store, int]
 
     @classmethod
     def opened(cls, session: SparkSession, paths: Sequence[str]) -> Stores:
-        """Patterns are resolved. Raises NoCommitLog."""
+        """Open these paths; patterns are resolved. Raises NoCommitLog."""
         register(session)
         return cls(session, {store: complete_end(store, list_log_files(store)) for store in stores_named(paths)})
 
     def messages(
         self, columns: Iterable[str], begins: Mapping[Store, int] = FROM_THE_BEGIN, **options: object
     ) -> DataFrame:
-        """The messages of all stores, of some from a physical offset on; `options` are those of the source."""
+        """Return the messages of all stores, for some from a physical offset on; `options` are options of the source."""
         said = {"columns": ",".join(dict.fromkeys(columns)), **{name: str(value) for name, value in options.items()}}
 
         def of(store: Store, end: int) -> DataFrame:
@@ -44,7 +44,7 @@ class Stores:
         return functools.reduce(DataFrame.unionByName, (of(*one) for one in self.ends.items()))
 
     def table(self, name: str) -> DataFrame:
-        """A table beside the logs, with the column `store`."""
+        """Return another table of the stores, with the column `store`."""
         frames = (
             self.session.read.format(f"{FORMAT}.{name}").load(store.uri).withColumn("store", F.lit(store.name))
             for store in self.ends
@@ -52,12 +52,12 @@ class Stores:
         return functools.reduce(DataFrame.unionByName, frames)
 
     def begins(self) -> DataFrame:
-        """store, begin: where each log begins."""
+        """Return store and begin of each log."""
         rows = [(store.name, next((file.first_offset for file in list_log_files(store)), 0)) for store in self.ends]
         return self.session.createDataFrame(rows, "store string, begin bigint")
 
     def written_since(self) -> Column:
-        """Of rows with store and physicalOffset: whether the log got there after the job began."""
+        """Return a condition for rows with store and physicalOffset: the log reached that offset after the job started."""
         grown = [F.lit(False)]
         for store, end in self.ends.items():
             if complete_end(store, list_log_files(store)) > end:

@@ -1,4 +1,4 @@
-"""Where an export goes: each target knows how far it came, and makes files a part of its table in one step."""
+"""Targets of an export: each stores its progress, and adds files to its table in one step."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 DAY = "day"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-"""What Spark names a folder after for null."""
+"""Spark's directory name for null."""
 
 
 @attrs.frozen
 class Added:
-    """A file below the table's directory: its path there, size, rows, and the texts that its folders' names say."""
+    """A file below the table's directory: its path there, size, rows, and the values in its directory names."""
 
     path: str
     size_bytes: int
@@ -37,7 +37,7 @@ class Added:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Topic and day."""
+        """Return topic and day."""
         topic, day = self.partition.values()
         return topic, day
 
@@ -46,19 +46,19 @@ class Target(Protocol):
     """A table that files are added to."""
 
     partitions: Mapping[str, str]
-    """Names of folders, first the topic's and then the day's -> the column that says it."""
+    """Directory names, first the topic's and then the day's -> the column of the value."""
 
     def done(self, tags: Iterable[str]) -> Marks:
-        """How far the table has each store. `tags` are those of the stores of this run."""
+        """Return the progress of each store. `tags` are the tags of the stores of this run."""
 
     def add(self, done: Slice, files: Sequence[Added]) -> None:
-        """Make the files a part of the table and say that the slice is done: both or none of it."""
+        """Add the files to the table and store that the slice is done, both in one step."""
 
 
 class ParquetDirectory:
-    """Files in topic=.../day=.../, and beside them how far the export came; names with `_` are no data for readers.
+    """Files in topic=.../day=.../, and the progress of the export; readers skip names that begin with `_`.
 
-    Files are moved in one by one before the slice counts as done, so a reader may meanwhile see a part of it.
+    Files are moved in one by one before the slice is done, so a reader may see a part of it.
     """
 
     partitions: Mapping[str, str] = {"topic": "topic", DAY: DAY}
@@ -74,7 +74,7 @@ class ParquetDirectory:
 
 
 class DeltaDirectory:
-    """A Delta table; a transaction of an application named after the store has the physical offset as its version.
+    """A Delta table; a transaction of an application with the name of the store has the physical offset as its version.
 
     `_export.json` has the marks of each store's last two slices: it is written before the commit that makes one of them true.
     """
@@ -132,7 +132,7 @@ class DeltaDirectory:
 
 
 class IcebergDirectory:
-    """Table `rocketmq.messages` of a catalog in `catalog.db`; a property of the table has the offset of each store."""
+    """Table `rocketmq.messages` of a catalog in `catalog.db`; a table property has the offset of each store."""
 
     partitions: Mapping[str, str] = {"topic_": "topic", "day_": DAY}
     _NAME = ("rocketmq", "messages")
@@ -144,7 +144,7 @@ class IcebergDirectory:
         from pyiceberg.catalog.sql import SqlCatalog
 
         if "://" in out:
-            raise WrongOption("out", out, "the catalog of an Iceberg table is a file: a local directory is needed")
+            raise WrongOption("out", out, "the catalog of an Iceberg table is a file: use a local directory")
         system, self._root = locate(out)
         system.create_dir(self._root)
         self._about = json.dumps(about)
@@ -187,7 +187,7 @@ class IcebergDirectory:
 
 
 class _MarksFile:
-    """The last two marks of each store, in a file beside a table whose commits keep the physical offset alone."""
+    """The last two marks of each store, in a file beside a table whose commits have only the physical offset."""
 
     def __init__(self, uri: str) -> None:
         """Raises StoreReadError for a file of another kind."""
@@ -200,10 +200,10 @@ class _MarksFile:
                 marks = json.loads(file.read())
             self.kept = {key: tuple(map(parse_mark, both)) for key, both in marks.items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreReadError(f"{uri}: does not say how far an export came: {error}") from error
+            raise StoreReadError(f"{uri}: does not contain the progress of an export: {error}") from error
 
     def add(self, done: Slice) -> None:
-        """Keep the mark of a slice beside the one before. Raises LogFileGone."""
+        """Store the mark of a slice and the one before it. Raises LogFileGone."""
         self.kept[done.key] = (*self.kept.get(done.key, ())[-1:], done.mark)
         text = json.dumps({key: [mark.as_json() for mark in both] for key, both in self.kept.items()})
         with self._system.open_output_stream(f"{self._path}.new") as file:
@@ -213,7 +213,7 @@ class _MarksFile:
 
 def _check_same(out: str, before: str | None, about: str) -> None:
     if before != about:
-        raise StoreReadError(f"{out}: was begun with {before}, it cannot go on with {about}")
+        raise StoreReadError(f"{out}: was started with {before}, and cannot be continued with {about}")
 
 
 def _schema_of(out: str, file: Added) -> pa.Schema:

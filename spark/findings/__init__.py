@@ -1,1 +1,1 @@
-"""What jobs find: figures, tables and pictures, as values, as a page."""
+"""Results of jobs: numbers, tables and charts, as values and as a page."""

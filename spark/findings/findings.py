@@ -1,4 +1,4 @@
-"""What a job has found, whatever shows it: figures, the first rows of tables, bars of pictures."""
+"""Results of a job, independent of their display: numbers, the first rows of tables, bars of charts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twisted_mq.spark.report.report_words import NOTHING, bytes_text, count_text
 
 
 class Kind(enum.Enum):
-    """What a value is: TIME in ms since 1970, SPAN in ms; PLAIN are numbers that name something, as offsets do."""
+    """Kind of a value: TIME in ms since 1970, SPAN in ms; PLAIN are identifying numbers such as offsets."""
 
     TEXT = enum.auto()
     PLAIN = enum.auto()
@@ -31,19 +31,19 @@ _WORDS: Mapping[Kind, Callable[[Any], str]] = {
     Kind.TIME: lambda ms: time_text(ms).removesuffix(" UTC"),
 }
 _MOST = 14
-"""Bars of a picture of names."""
+"""Maximum number of bars in a chart of names."""
 Kinds = Mapping[str, Kind]
 """Columns of a table in their order."""
 
 
 def words(kind: Kind, value: object) -> str:
-    """As people read it; a dash for None. Times are UTC."""
+    """Return the value as readable text; a dash for None. Times are UTC."""
     return NOTHING if value is None else _WORDS.get(kind, str)(value)
 
 
 @attrs.frozen
 class Figure:
-    """One number with its name; `fault`: it should be 0."""
+    """A number with its name; `fault`: it should be 0."""
 
     name: str
     value: int
@@ -53,7 +53,7 @@ class Figure:
 
 @attrs.frozen
 class Table:
-    """The first rows of a table that has `total`; `fault`: it should have none."""
+    """The first rows of a table with `total` rows; `fault`: it should have none."""
 
     name: str
     kinds: Kinds
@@ -64,7 +64,7 @@ class Table:
 
 @attrs.frozen
 class Bars:
-    """A picture: a bar for each label. Those of times stand side by side, others below each other, the first on top."""
+    """A chart with a bar for each label. Bars of times are side by side, others below each other, the first on top."""
 
     title: str
     labels: tuple[str, ...]
@@ -75,7 +75,7 @@ class Bars:
 
 @attrs.frozen
 class Findings:
-    """All that a job says. Figures and tables of faults make it unsound."""
+    """All results of a job. Faults make it unsound."""
 
     title: str
     figures: tuple[Figure, ...] = ()
@@ -84,7 +84,7 @@ class Findings:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Return True if the job found no faults."""
         return not any(one.fault and one.value for one in self.figures) and not any(
             one.fault and one.total for one in self.tables
         )
@@ -93,20 +93,20 @@ class Findings:
 def first_rows(
     name: str, frame: DataFrame, kinds: Kinds, order: Sequence[str | Column], limit: int, *, fault: bool = False
 ) -> Table:
-    """The first `limit` rows in an order; they alone come to the driver."""
+    """Return the first `limit` rows in an order; only they come to the driver."""
     rows = frame.select(*kinds).orderBy(*order).limit(limit).collect()
     total = len(rows) if len(rows) < limit else frame.count()
     return Table(name, kinds, tuple(map(tuple, rows)), total, fault)
 
 
 def named_bars(title: str, pairs: Iterable[tuple[str, int | None]], kind: Kind = Kind.COUNT) -> Bars:
-    """A bar for each of the first pairs of a name and a value."""
+    """Return a bar for each of the first pairs of a name and a value."""
     first = list(itertools.islice(pairs, _MOST))
     return Bars(title, tuple(name for name, _ in first), tuple(float(value or 0) for _, value in first), kind)
 
 
 def bars(title: str, table: Table, label: str, value: str) -> Bars:
-    """Two columns of a table as a picture; of times all rows, of others the first ones."""
+    """Return two columns of a table as a chart: all rows of times, or the first rows of names."""
     names = list(table.kinds)
     label_kind, kind = table.kinds[label], table.kinds[value]
     of_times = label_kind is Kind.TIME

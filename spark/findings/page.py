@@ -14,7 +14,7 @@ _LOOKS = {Kind.TEXT: "text", Kind.TIME: "plain"}
 
 
 def page(findings: Findings, about: str) -> str:
-    """The whole page; `about` says what was read."""
+    """Return the whole page; `about` says what was read."""
     return document(f"RocketMQ: {findings.title}", _parts(findings, about))
 
 

@@ -1,4 +1,4 @@
-"""The pictures of findings, one below the other."""
+"""The charts of findings, one below the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TIMES_NAMED = 8
 
 
 def draw(pictures: tuple[Bars, ...]) -> Figure:
-    """All of them; there must be one."""
+    """Draw all charts; there must be at least one."""
     heights = [_TIMES_INCHES if one.of_times else max(0.3 * len(one.labels), 1.0) + 0.6 for one in pictures]
     with styled():
         figure = Figure(figsize=(11, sum(heights)), layout="constrained", facecolor="white")

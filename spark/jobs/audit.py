@@ -1,6 +1,6 @@
 """The log against the consume queues and the key index, and a master's log against its slave's.
 
-Everything is joined by places, so each task has a part of each queue.
+All joins are by position, so each task has a part of each queue.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _BATCHES = MessageSysFlag.INNER_BATCH_FLAG
 
 
 def against_queues(messages: DataFrame, entries: DataFrame, first: DataFrame) -> DataFrame:
-    """Where records and queue entries differ: store, topic, queueId, queueOffset, physicalOffset, kind.
+    """Return differences of records and queue entries: store, topic, queueId, queueOffset, physicalOffset, kind.
 
-    no entry: no queue leads to the record; no record: an entry leads where none begins; leads elsewhere: the entry of a
-    record's queue offset has another place or size. `entries` are the table `rocketmq.consumequeue`; of a queue offset
-    that was given twice, as that of a topic made anew, the later record and entry count. Entries before the begin of the
-    log, which `first` has by store, and records of queues that are not there at all are left out, and records of batches.
+    Kinds: `no entry`, no queue entry points to the record; `no record`, an entry points to a place without a record; `leads
+    elsewhere`, the entry of a record's queue offset has another place or size. `entries` is the table `rocketmq.consumequeue`. If
+    a queue offset was used twice, for example after a topic was created again, the later record and entry are compared. Not
+    compared are entries before the begin of the log (`first`, by store), records of missing queues, and records of batches.
     """
     queued = messages.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES | _BATCHES) == 0)
     records = queued.withColumnRenamed("storeSize", "size")
@@ -48,7 +48,7 @@ def against_queues(messages: DataFrame, entries: DataFrame, first: DataFrame) ->
 
 
 def against_batch_queues(messages: DataFrame, entries: DataFrame, first: DataFrame) -> DataFrame:
-    """The same of the table `rocketmq.batchconsumequeue`, whose entries say how many messages are in their records, too."""
+    """Compare the table `rocketmq.batchconsumequeue` likewise; its entries also have the number of messages of a record."""
     queued = messages.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES) == 0)
     records = queued.groupBy("store", "topic", "queueId", "physicalOffset").agg(
         F.min("queueOffset").alias("queueOffset"), F.max("storeSize").alias("size"), F.count("*").alias("messages")
@@ -58,7 +58,7 @@ def against_batch_queues(messages: DataFrame, entries: DataFrame, first: DataFra
 
 
 def _differing(records: DataFrame, entries: DataFrame, first: DataFrame, names: Sequence[str]) -> DataFrame:
-    """Where what these columns say of a place in a queue differs, which the first of them orders."""
+    """Return rows with different values of these columns at a place in a queue; the first column orders them."""
     kept = entries.join(F.broadcast(first), "store").where(F.col("physicalOffset") >= F.col("begin"))
     said = F.max(F.struct(*(F.col(name).cast("bigint").alias(name) for name in names)))
     known = kept.select("store", "topic", "queueId").distinct()
@@ -76,11 +76,11 @@ def _differing(records: DataFrame, entries: DataFrame, first: DataFrame, names: 
 
 
 def against_index(messages: DataFrame, entries: DataFrame, covered: DataFrame) -> DataFrame:
-    """Where keys of records and index entries differ: store, physicalOffset, keyHash, kind.
+    """Return differences of keys of records and index entries: store, physicalOffset, keyHash, kind.
 
-    not indexed: no entry has the key of a record; no such key: an entry leads to a record that has no key of that hash, or
-    to no record. `entries` are the table `rocketmq.index`. `covered` has by store from where (begin, that of the log or of
-    the index, what is later) up to where (end, the last place that the index names) both are compared.
+    Kinds: `not indexed`, no entry has the key of a record; `no such key`, an entry points to a record without a key of that hash,
+    or to no record. `entries` is the table `rocketmq.index`. `covered` has by store the compared range: from the later begin of
+    log and index (begin) to the last place in the index (end).
     """
     kept = messages.where(_transaction() != MessageSysFlag.TRANSACTION_ROLLBACK_TYPE)
     keys = F.filter(F.concat(F.array("uniqKey"), F.split(F.coalesce("keys", F.lit("")), " ")), _is_filled)
@@ -94,7 +94,8 @@ def against_index(messages: DataFrame, entries: DataFrame, covered: DataFrame) -
 
 
 def without_batches(messages: DataFrame, entries: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """What `against_index` can compare: the index has the keys of a batch's record, and the rows those of its messages."""
+    """Return the rows that `against_index` can compare: the index has the keys of a batch's record, the rows have those of its
+    messages."""
     is_batch = F.col("sysFlag").bitwiseAND(_BATCHES) != 0
     batches = messages.where(is_batch).select("store", "physicalOffset").distinct()
     return messages.where(~is_batch), entries.join(batches, ["store", "physicalOffset"], "left_anti")
@@ -114,7 +115,7 @@ def _transaction() -> Column:
 
 
 def _key_hashes(text: Column) -> Column:
-    """What an index file has for `topic#key`."""
+    """Return the hash of `topic#key` in an index file."""
 
     def hashes(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for texts in batches:
@@ -126,14 +127,15 @@ def _key_hashes(text: Column) -> Column:
 
 
 def replicas(master: DataFrame, slave: DataFrame) -> DataFrame:
-    """Where two logs differ: physicalOffset, topic, queueId, queueOffset, kind (missing: the slave has no such record)."""
+    """Return differences of two logs: physicalOffset, topic, queueId, queueOffset, kind (missing: the slave has no such
+    record)."""
     left, right = (
         frame.select("physicalOffset", "topic", "queueId", "queueOffset", _content(frame).alias("content"))
         for frame in (master, slave)
     )
     names = ("topic", "queueId", "queueOffset")
     renamed = right.select("physicalOffset", *(F.col(name).alias(f"{name}There") for name in (*names, "content")))
-    # messages of one inner batch lie at one place
+    # messages of one inner batch have the same physical offset
     same = (left["physicalOffset"] == renamed["physicalOffset"]) & (left["queueOffset"] == renamed["queueOffsetThere"])
     joined = left.join(renamed, same, "full")
     kind = (
@@ -147,6 +149,6 @@ def replicas(master: DataFrame, slave: DataFrame) -> DataFrame:
 
 
 def _content(frame: DataFrame) -> Column:
-    """A hash of all that a record says, its body included."""
+    """Return a hash of all fields of a record, including the body."""
     named = [F.map_entries(name) if name == "properties" else F.col(name) for name in frame.columns if name != "store"]
     return F.xxhash64(*named)

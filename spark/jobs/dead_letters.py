@@ -1,4 +1,4 @@
-"""Messages that consumers gave up on, and retries: how many, of which group, and when they came in storms."""
+"""Dead letters and retries: their number by group, and storms of retries."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from twisted_mq.spark.jobs.volume import step_of
 
 COLUMNS = ("topic", "uniqKey", "reconsumeTimes", "storeTimestamp", "properties")
 PATTERN = f"({RETRY_PREFIX}|{DLQ_PREFIX}).*"
-"""The topics that are looked at."""
+"""Pattern of the topics that are read."""
 
 
 def dead_letters(messages: DataFrame) -> DataFrame:
-    """group, origin (topic that they were sent to, null where nothing tells), messages, firstStored and lastStored in ms."""
+    """Return group, origin (original topic, null if not known), messages, firstStored and lastStored in ms."""
     properties, stored = F.col("properties"), F.unix_millis("storeTimestamp")
     origin = F.coalesce(properties[PROPERTY_DLQ_ORIGIN_TOPIC], properties[PROPERTY_RETRY_TOPIC])
     return (
@@ -26,7 +26,7 @@ def dead_letters(messages: DataFrame) -> DataFrame:
 
 
 def retries(messages: DataFrame) -> DataFrame:
-    """group, retries, distinct (messages tried again, about), most (tries of one of them)."""
+    """Return group, retries, distinct (approximate number of retried messages), most (retries of one message)."""
     return (
         _of(messages, RETRY_PREFIX)
         .groupBy("group")
@@ -39,7 +39,7 @@ def retries(messages: DataFrame) -> DataFrame:
 
 
 def storms(messages: DataFrame, least: int, every: str = "minute") -> DataFrame:
-    """Minutes, hours or days with so many retries of a group: group, stored (its begin in ms), retries."""
+    """Return minutes, hours or days with this many retries of a group: group, stored (begin of the step in ms), retries."""
     return (
         _of(messages, RETRY_PREFIX)
         .groupBy("group", step_of("storeTimestamp", every).alias("stored"))
@@ -49,6 +49,6 @@ def storms(messages: DataFrame, least: int, every: str = "minute") -> DataFrame:
 
 
 def _of(messages: DataFrame, prefix: str) -> DataFrame:
-    """The messages of the groups' topics of one kind, with `group`."""
+    """Return the messages of the groups' topics of one kind, with `group`."""
     group = F.substring("topic", len(prefix) + 1, 1 << 30)
     return messages.where(F.col("topic").startswith(prefix)).withColumn("group", group)

@@ -1,12 +1,12 @@
-"""Messages that were sent more than once: the same unique key, as a producer's retry leaves it.
+"""Messages that were sent more than once: sends with the same unique key, for example retries of a producer.
 
-Equal keys alone are no duplicates: the Java client gives all messages of a batch one key. The broker stores a batch in
-one queue under one store time, so what has the same key, queue and store time is one send, and a key with several
-sends is a duplicate. (A retry comes after an answer that failed or took too long, so never within the same ms.)
+Equal keys alone are not duplicates: the Java client gives all messages of a batch one key. The broker stores a batch in one queue
+with one store time, so messages with the same key, queue and store time are one send. A key with several sends is a duplicate. (A
+retry follows a failed or late answer, so it is never in the same ms.)
 
-The broker itself stores a message again under its key: each new try of a consumer group (reconsumeTimes differs, so
-these are told apart), and in its own topics each delay and each check of a half message. So its own topics are left
-out, and messages without a unique key, which cannot be compared.
+The broker itself stores a message again with its key: for each retry of a consumer group (with another reconsumeTimes), and in
+system topics for each delay and each check of a half message. So system topics are skipped, and messages without a unique key,
+which cannot be compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY = ("topic", "uniqKey", "reconsumeTimes")
 
 
 def duplicates(messages: DataFrame) -> DataFrame:
-    """One row a key that was sent several times.
+    """Return one row per key that was sent several times.
 
     topic, uniqKey, reconsumeTimes, sends, extra (messages beyond those of the first send), firstPhysicalOffset and
     lastPhysicalOffset (where the first and the last send begin).
@@ -45,5 +45,5 @@ def duplicates(messages: DataFrame) -> DataFrame:
 
 
 def extra_by_topic(found: DataFrame) -> DataFrame:
-    """Of the rows of `duplicates`: topic, duplicateKeys (how many), extra (messages beyond first sends)."""
+    """Sum the rows of `duplicates`: topic, duplicateKeys (number of keys), extra (messages beyond first sends)."""
     return found.groupBy("topic").agg(F.count("*").alias("duplicateKeys"), F.sum("extra").alias("extra"))

@@ -1,8 +1,8 @@
-"""Queue offsets that no stored message has, between two that are there.
+"""Missing queue offsets between two stored messages.
 
-Not every gap is a loss. The first messages of a queue may have expired with their file: what lies before the first
-stored offset is no gap here. Prepared and rolled-back messages of a transaction take no place in their queue, and an
-inner batch takes as many as it has messages; neither counts.
+Not every gap is a loss. The first messages of a queue may have expired with their file, so offsets before the first stored one
+are not a gap. Prepared and rolled-back messages of a transaction use no offset of their queue, and an inner batch uses one per
+message; neither is a gap.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _QUEUE = ("store", "topic", "queueId")
 
 
 def gaps(messages: DataFrame) -> DataFrame:
-    """One row a gap: store, topic, queueId, firstMissing, lastMissing, missing, and the physical offsets around it.
+    """Return one row per gap: store, topic, queueId, firstMissing, lastMissing, missing, and the physical offsets around it.
 
-    afterPhysicalOffset is that of the message before the gap, beforePhysicalOffset that of the one behind it.
+    afterPhysicalOffset is that of the message before the gap, beforePhysicalOffset that of the message after it.
     """
     first, last = F.col("previous.queueOffset") + 1, F.col("queueOffset") - 1
     inner_batch = F.col("previous.sysFlag").bitwiseAND(MessageSysFlag.INNER_BATCH_FLAG) != 0
@@ -46,5 +46,5 @@ def gaps(messages: DataFrame) -> DataFrame:
 
 
 def missing_by_queue(found: DataFrame) -> DataFrame:
-    """Of the rows of `gaps`: store, topic, queueId, gaps (how many), missing (offsets in all of them)."""
+    """Sum the rows of `gaps`: store, topic, queueId, gaps (number of gaps), missing (offsets in all of them)."""
     return found.groupBy(*_QUEUE).agg(F.count("*").alias("gaps"), F.sum("missing").alias("missing"))

@@ -1,7 +1,7 @@
-"""Half messages of transactions against what ended them, as the log shows it.
+"""Half messages of transactions and their ends, from the log.
 
-A commit stores the message again, with the place of its half message; an operation names the queue offsets of half
-messages that are over, committed ones or not. A half message that was asked about is stored anew under its unique key.
+A commit stores the message again, with the place of its half message. An operation lists the queue offsets of ended half
+messages, committed or not. A checked half message is stored again with its unique key.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ COMMITTED, ROLLED_BACK, GIVEN_UP, ASKED, OPEN = "committed", "rolled back", "giv
 
 
 def half_messages(transactions: DataFrame, messages: DataFrame) -> DataFrame:
-    """One row a half message: store, topic (its real one), producerGroup, uniqKey, physicalOffset, stored in ms, and end.
+    """Return one row per half message: store, topic (the real one), producerGroup, uniqKey, physicalOffset, stored in ms, and
+    end.
 
     `transactions` are the messages of TOPICS with COLUMNS, `messages` all with COMMIT_COLUMNS. end: committed, rolled back,
-    given up (asked about too often), asked about (stored anew since, that one has the end), open.
+    given up (checked too often), asked about (stored again since; the later one has the end), open.
     """
     halves = transactions.where(F.col("topic") == HALF_TOPIC).select(
         "store",
@@ -60,7 +61,7 @@ def _end() -> Column:
 
 
 def _over(transactions: DataFrame) -> DataFrame:
-    """The queue offsets that operations name: b"7,9,12,"."""
+    """Return the queue offsets in operations: b"7,9,12,"."""
     named = F.explode(F.split(F.col("body").cast("string"), ",")).alias("text")
     operations = transactions.where(F.col("topic") == OP_TOPIC).select("store", "queueId", named)
     offsets = operations.select("store", "queueId", F.col("text").try_cast("bigint").alias("queueOffset"))

@@ -1,4 +1,4 @@
-"""How far consumer groups are behind in a store at rest: the offsets that its broker wrote down against its log."""
+"""Lag of consumer groups in a store: stored consumer offsets against the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OFFSETS_FILE = "consumerOffset.json"
 
 
 def committed(config: DataFrame) -> DataFrame:
-    """From the table `rocketmq.config`: store, group, topic, queueId, committed (what the group would consume next)."""
+    """Return from the table `rocketmq.config`: store, group, topic, queueId, committed (the next offset of the group)."""
     entries = config.where(F.col("file").endswith(_OFFSETS_FILE) & (F.col("section") == "offsetTable"))
     return entries.select(
         "store",
@@ -25,10 +25,10 @@ def committed(config: DataFrame) -> DataFrame:
 
 
 def by_queue(messages: DataFrame, offsets: DataFrame) -> DataFrame:
-    """One row a group and queue that has messages.
+    """Return one row per group and queue with messages.
 
-    store, group, topic, queueId, committed, end, lag (messages in the log behind the offset), oldestUnread and newest
-    (store times in ms; oldestUnread null where all is read).
+    store, group, topic, queueId, committed, end, lag (messages in the log from the offset on), oldestUnread and newest (store
+    times in ms; oldestUnread is null if all is read).
     """
     unread = F.col("queueOffset") >= F.col("committed")
     stored = F.unix_millis("storeTimestamp")
@@ -45,7 +45,7 @@ def by_queue(messages: DataFrame, offsets: DataFrame) -> DataFrame:
 
 
 def over_time(messages: DataFrame, offsets: DataFrame, every: str) -> DataFrame:
-    """From when the backlog is: group, topic, stored (begin of a step in ms), unread messages stored in it."""
+    """Return the backlog by store time: group, topic, stored (begin of a step in ms), unread messages stored in it."""
     unread = _of_groups(messages, offsets).where(F.col("queueOffset") >= F.col("committed"))
     return unread.groupBy("group", "topic", step_of("storeTimestamp", every).alias("stored")).agg(
         F.count("*").alias("unread")
@@ -53,6 +53,6 @@ def over_time(messages: DataFrame, offsets: DataFrame, every: str) -> DataFrame:
 
 
 def _of_groups(messages: DataFrame, offsets: DataFrame) -> DataFrame:
-    """Each message of a queue for each group that has an offset in it."""
+    """Return each message of a queue for each group that has an offset in it."""
     queued = messages.where(F.col("sysFlag").bitwiseAND(OUT_OF_QUEUES) == 0)
     return queued.join(F.broadcast(offsets), list(_QUEUE))

@@ -1,7 +1,7 @@
 """Time from born (producer's clock) to stored (broker's clock), in ms.
 
-Two clocks: a negative latency says that they differ. A message that the broker stores again (a due delayed message, a
-retry, a committed transaction) keeps its born time, so there the latency holds the waiting as well.
+A negative latency means that the clocks differ. A message that the broker stores again (a due delayed message, a retry, a
+committed transaction) keeps its born time, so its latency includes the waiting time.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ COLUMNS = ("topic", "bornTimestamp", "storeTimestamp")
 PART_COLUMNS = (*COLUMNS, "bornHost")
 
 STEPS_MS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000, 600_000, 3_600_000)
-"""Lower ends of a histogram's steps; the last one is open, and what is negative has a step of its own before them."""
+"""Lower ends of the steps of a histogram. The last step is open; negative values have their own step before the first."""
 
 PARTS: dict[str, Callable[[], Column]] = {
     "topic": lambda: F.col("topic"),
     "hour": lambda: F.unix_millis(F.date_trunc("hour", "storeTimestamp")),
     "host": lambda: F.regexp_extract("bornHost", r"^\[?(.*?)\]?:\d+$", 1),
 }
-"""By what latencies are told apart: the hour of storing in ms, the producer's address without its port."""
+"""Columns to group latencies by: the hour of storing in ms, the producer's address without its port, and so on."""
 
 
 def _latency() -> Column:
@@ -30,7 +30,7 @@ def _latency() -> Column:
 
 
 def by_topic(messages: DataFrame) -> DataFrame:
-    """topic, p50, p99 (to a ten-thousandth of the ranks), max; null where no message has both times."""
+    """Return topic, p50, p99 (to a ten-thousandth of the ranks), max; null if no message has both times."""
     latency = _latency()
     return messages.groupBy("topic").agg(
         F.percentile_approx(latency, 0.5).alias("p50"),
@@ -40,7 +40,7 @@ def by_topic(messages: DataFrame) -> DataFrame:
 
 
 def by_parts(messages: DataFrame, parts: Sequence[str]) -> DataFrame:
-    """Of each combination of PARTS: messages, p50, p90, p99, p999 (as in by_topic), max."""
+    """Return for each combination of PARTS: messages, p50, p90, p99, p999 (as in by_topic), max."""
     latency = _latency()
     ranks = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
     return messages.groupBy(*(PARTS[part]().alias(part) for part in parts)).agg(
@@ -51,7 +51,7 @@ def by_parts(messages: DataFrame, parts: Sequence[str]) -> DataFrame:
 
 
 def histogram(messages: DataFrame) -> DataFrame:
-    """One row with a column a step: `negative`, then `ms0`, `ms1`, `ms2`, ... after STEPS_MS; each counts messages."""
+    """Return one row with a count of messages per step: `negative`, then `ms0`, `ms1`, `ms2`, ... from STEPS_MS."""
     latency = _latency()
     steps = [F.count_if(latency < STEPS_MS[0]).alias("negative")]
     for step, following in zip(STEPS_MS, (*STEPS_MS[1:], None), strict=True):

@@ -1,11 +1,11 @@
-"""Whether strictly ordered queues are in order, from the stores of all groups: what `mq order audit` says, as tables.
+"""Order of strictly ordered queues, from the stores of all groups: the result of `mq order audit`, as tables.
 
 A queue is the messages of its epochs one after the other, each in the order of its queue offsets. The stores of a
 group's master and slave have the same messages; such copies count once. In that order each leader's sequences must
-count up by one. A message may come again in a later epoch (`resent`): it was stored before, but not acknowledged.
-What was deleted before the first message of a queue is not missed.
+count up by one. A message can be repeated in a later epoch (`resent`): it was stored before, but not acknowledged. Messages
+deleted before the first message of a queue are not missing.
 
-Queues are gone through in stretches, many tasks a queue: what came before a stretch is said by summaries of the others.
+Queues are processed in stretches, with many tasks per queue: summaries of the other stretches replace the messages before one.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _PLAIN = -1
 
 
 def numbered(messages: DataFrame, names: Sequence[str]) -> DataFrame:
-    """The messages of stores with these names in `store`, which then counts them from 0 in this order."""
+    """Return the messages of stores with these names in `store`, replaced by their numbers from 0 in this order."""
     place = F.array_position(F.array(*map(F.lit, names)), F.col("store"))
     return messages.withColumn("store", (place - 1).cast("int"))
 
 
 def terms(messages: DataFrame) -> DataFrame:
-    """One row for what one leader sent in one epoch of a queue.
+    """Return one row for the messages of one leader in one epoch of a queue.
 
     topic, queueId, epoch, leader (null for plain producers, whose sequences are queue offsets), messages, first and last
-    (sequences), firstOffset and lastOffset (of the queue), resent (messages of earlier epochs, come again).
+    (sequences), firstOffset and lastOffset (of the queue), resent (repeated messages of earlier epochs).
     """
     return (
         _timed(_counted(_placed(_marked(messages))))
@@ -60,13 +60,13 @@ def terms(messages: DataFrame) -> DataFrame:
 
 
 def faults(messages: DataFrame) -> DataFrame:
-    """One row for what breaks the order; none says that all queues are in order.
+    """Return one row per violation of the order; no rows mean that all queues are in order.
 
-    topic, queueId, kind, epoch, leader, first and last (sequences), store, and physicalOffset of the message, of a gap
-    that of the message behind it.
+    topic, queueId, kind, epoch, leader, first and last (sequences), store, and physicalOffset of the message (for a gap, of the
+    message after it).
 
-    gap: no store has these sequences; swap: comes behind a later one; repeat: twice in its epoch; stale: behind a
-    later epoch or leader; fork: stores have different messages at one place; unmarked: without a mark of its queue.
+    gap: no store has these sequences; swap: comes after a later one; repeat: twice in its epoch; stale: after a later epoch or
+    leader; fork: stores have different messages at one place; unmarked: without a mark of its queue.
     """
     marked = _marked(messages)
     placed = _placed(marked)
@@ -91,7 +91,7 @@ def _found(frame: DataFrame, kind: Column, first: Column | None = None, last: Co
 
 
 def _marked(messages: DataFrame) -> DataFrame:
-    """All messages of queues; `epoch` is null where there is no mark of the queue."""
+    """Return all messages of queues; `epoch` is null without a mark of the queue."""
     text = F.col("properties")[PROPERTY_ORDERED]
     epoch, queue, leader, base, sequence = (
         F.regexp_extract(text, _FORM, group).try_cast("bigint") for group in range(1, 6)
@@ -111,8 +111,8 @@ def _marked(messages: DataFrame) -> DataFrame:
 
 
 def _placed(marked: DataFrame) -> DataFrame:
-    """Marked messages with `place` (above 1: another one of its epoch and queue offset is counted instead) and `isCopy` of
-    that one."""
+    """Return marked messages with `place` (above 1: another message of its epoch and queue offset is counted instead) and
+    `isCopy` of that message."""
     place = Window.partitionBy(*_QUEUE, *_PLACE).orderBy("store", "physicalOffset")
     mark = F.struct("leader", "base", "sequence")
     return marked.where("epoch is not null").select(
@@ -121,16 +121,16 @@ def _placed(marked: DataFrame) -> DataFrame:
 
 
 def _counted(placed: DataFrame) -> DataFrame:
-    """The messages of queues, each once, with their `line`, in which sequences count up.
+    """Return the messages of queues, each once, with their `line`, in which sequences count up.
 
-    Sequences of plain producers begin anew in each epoch: each epoch is a line of its own, below all leaders.
+    Sequences of plain producers start again in each epoch, so each epoch has its own line, below all leaders.
     """
     line = F.when(F.col("leader") == _PLAIN, -1 - F.col("epoch")).otherwise(F.col("leader"))
     return placed.where("place = 1").select("*", line.alias("line"), stretch_of("queueOffset").alias("stretch"))
 
 
 def _timed(rows: DataFrame) -> DataFrame:
-    """With `time` and `timeInEpoch`, which count messages of one sequence from 1."""
+    """Add `time` and `timeInEpoch`, which count messages of one sequence from 1."""
     line = Window.partitionBy(*_QUEUE, "line", "sequence")
     in_epoch = Window.partitionBy(*_QUEUE, "line", "sequence", "epoch")
     times = {"time": line, "timeInEpoch": in_epoch}
@@ -138,9 +138,9 @@ def _timed(rows: DataFrame) -> DataFrame:
 
 
 def judged(messages: DataFrame) -> DataFrame:
-    """Messages of queues with the highest of what came before each: top (sequence of its line), topInEpoch, topLine, topEpoch.
+    """Add to each message of a queue the highest values before it: top (sequence of its line), topInEpoch, topLine, topEpoch.
 
-    A task has a stretch of a queue; what was before that is said by the stretches' summaries.
+    A task has a stretch of a queue; summaries of the stretches replace the messages before it.
     """
     rows = _counted(_placed(_marked(messages)))
     stretch = (*_QUEUE, "epoch", "stretch")
@@ -160,12 +160,12 @@ def judged(messages: DataFrame) -> DataFrame:
 
 
 def _before(column: str, window: WindowSpec) -> Column:
-    """The highest of the earlier rows."""
+    """Return the highest value of the earlier rows."""
     return F.max(column).over(window.rowsBetween(Window.unboundedPreceding, -1))
 
 
 def _stretches(rows: DataFrame) -> DataFrame:
-    """What each stretch has of an epoch and a line in a store: one row, with the highest of what is in stretches before."""
+    """Return one row per stretch, epoch, line and store, with the highest values of earlier stretches."""
     ends = rows.groupBy(*_STRETCH).agg(F.max("sequence").alias("highest"))
     numbered = ends.withColumn("turn", F.dense_rank().over(Window.partitionBy(*_QUEUE).orderBy("epoch", "stretch")))
     before = {
@@ -186,7 +186,7 @@ def _stretches(rows: DataFrame) -> DataFrame:
 
 
 def _out_of_order(rows: DataFrame) -> DataFrame:
-    """The rows of `judged` that are at fault, each with one `kind` after the other."""
+    """Return the rows of `judged` with a violation, one row for each `kind`."""
     sequence = F.col("sequence")
     behind = (sequence < F.col("top")) & (F.col("time") == 1)
     behind |= (sequence < F.col("topInEpoch")) & (F.col("timeInEpoch") == 1)
@@ -198,9 +198,9 @@ def _out_of_order(rows: DataFrame) -> DataFrame:
 
 
 def _missing(rows: DataFrame) -> DataFrame:
-    """The messages behind gaps, with `before`, the sequence before the gap.
+    """Return the messages after gaps, with `before`, the sequence before the gap.
 
-    Of leaders but a queue's first one sequences begin with 1; before others nothing is missed.
+    Sequences of all leaders except the first one of a queue begin with 1; nothing is missing before the others.
     """
     line = (*_QUEUE, "line")
     first = F.min(F.struct(*_PLACE, "line")).over(Window.partitionBy(*line, "stretch"))
@@ -215,7 +215,7 @@ def _missing(rows: DataFrame) -> DataFrame:
 
 
 def _unmarked(marked: DataFrame) -> DataFrame:
-    """Messages without a mark behind one that has it in the same store."""
+    """Return messages without a mark after a message with one in the same store."""
     queue = (*_QUEUE, "store")
     first = marked.where("epoch is not null").groupBy(*queue).agg(F.min("physicalOffset").alias("firstMarked"))
     plain = marked.where("epoch is null").join(F.broadcast(first), list(queue))

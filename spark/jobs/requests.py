@@ -38,14 +38,15 @@ _DDL = ", ".join(f"`{name}` {kind}" for name, kind in _COLUMNS.items())
 _SENDS = (int(RequestCode.SEND_MESSAGE), int(RequestCode.SEND_MESSAGE_V2), int(RequestCode.SEND_BATCH_MESSAGE))
 _PULLS = (int(RequestCode.PULL_MESSAGE), int(RequestCode.LITE_PULL_MESSAGE), int(RequestCode.POP_MESSAGE))
 _SEND_FIELDS = (("topic", "queueId", "sysFlag", "properties"), ("b", "e", "f", "i"))
-"""Of SendMessageRequestHeader, and of V2."""
+"""Fields of SendMessageRequestHeader, and of V2."""
 
 
 def requests(frames: DataFrame) -> DataFrame:
-    """One row a request: its frame's columns, and result, resultName, remark, latency (ms), answer (offset), answerBody.
+    """Return one row per request: the columns of its frame, and result, resultName, remark, latency (ms), answer (offset),
+    answerBody.
 
-    These are null where no answer was seen, latency also where the recording has no times. Of answers with a request's
-    number the first behind it counts, on the same connection the other way.
+    These are null without an answer; latency also if the recording has no times. The answer is the first later frame with the
+    request's number, on the same connection in the other direction.
     """
     asked = frames.where("not isResponse").drop(
         "isResponse", "flag", "remark", "language", "version", "serialize", "length"
@@ -81,16 +82,16 @@ def requests(frames: DataFrame) -> DataFrame:
 
 
 def sent_messages(frames: DataFrame) -> DataFrame:
-    """The messages in sends, those of batches one by one: file and offset of the frame, and the columns of messages.
+    """Return the messages in sends, those of batches one by one: file and offset of the frame, and the columns of messages.
 
-    Their queue offsets are not known yet, and a queue may be -1 where the broker chooses.
+    Their queue offsets are not known yet; a queue is -1 if the broker chooses it.
     """
     sends = frames.where(~F.col("isResponse") & F.col("code").isin(*_SENDS))
     return sends.select("file", "offset", "code", "extFields", "body").mapInArrow(_sent, _DDL)
 
 
 def pulled_messages(asked: DataFrame) -> DataFrame:
-    """The messages in answers to pulls, of the rows of `requests`: file and offset of the answer, and their columns."""
+    """Return the messages in answers to pulls, from the rows of `requests`: file and offset of the answer, and their columns."""
     pulls = asked.where(F.col("code").isin(*_PULLS) & (F.col("result") == int(ResponseCode.SUCCESS)))
     return pulls.select("file", F.col("answer").alias("offset"), "answerBody").mapInArrow(_pulled, _DDL)
 
@@ -121,7 +122,7 @@ def _sent(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _messages(
     file: str, offset: int, code: int, ext_fields: list[tuple[str, str]], body: bytes
 ) -> Iterator[tuple[object, ...]]:
-    """The rows of one send, under _SCHEMA; a batch that cannot be taken apart has none."""
+    """Return the rows of one send, with _SCHEMA; a batch that cannot be parsed has none."""
     fields = dict(ext_fields)
     names = _SEND_FIELDS["topic" not in fields]
     topic, queue_id, sys_flag, text = (fields.get(name, "") for name in names)

@@ -1,4 +1,4 @@
-"""What keeping messages for another time would cost or free: log files go as a whole, the oldest first, never the last."""
+"""Effect of another retention time: log files are deleted as a whole, the oldest first, never the last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOUR_MS = 3_600_000
 
 
 def by_file(messages: DataFrame) -> DataFrame:
-    """What each file has of each queue.
+    """Return the contents of each file by queue.
 
     store, file, topic, queueId, messages, bytes, firstOffset and lastOffset (of messages that are in the queue, else null),
     and of the whole file firstStored and lastStored in ms.
@@ -37,7 +37,7 @@ def by_file(messages: DataFrame) -> DataFrame:
 
 
 def gone_after(files: DataFrame, hours: Sequence[int], now_ms: int) -> DataFrame:
-    """The rows of `by_file` that are gone where messages are kept for so many hours, with that number as `hours`."""
+    """Return the rows of `by_file` that are deleted if messages are kept for this many hours, with that number as `hours`."""
     last = Window.partitionBy("store").orderBy(F.col("file").desc())
     old = files.select("*", (F.dense_rank().over(last) == 1).alias("isLast")).where("not isLast")
     each = old.select("*", F.explode(F.array(*map(F.lit, hours))).alias("hours"))
@@ -45,14 +45,15 @@ def gone_after(files: DataFrame, hours: Sequence[int], now_ms: int) -> DataFrame
 
 
 def by_hours(gone: DataFrame) -> DataFrame:
-    """Of the rows of `gone_after`: hours, files, messages, bytes that are gone."""
+    """Sum the rows of `gone_after`: hours, files, messages, bytes that are deleted."""
     return gone.groupBy("hours").agg(
         F.count_distinct(*_FILE).alias("files"), F.sum("messages").alias("messages"), F.sum("bytes").alias("bytes")
     )
 
 
 def unread(gone: DataFrame, offsets: DataFrame) -> DataFrame:
-    """What groups had not read of it: hours, group, topic, unread (queue offsets). `offsets` are `lag.committed`'s."""
+    """Return deleted messages that groups have not read: hours, group, topic, unread (queue offsets). `offsets` is the result of
+    `lag.committed`."""
     left = F.col("lastOffset") + 1 - F.greatest("firstOffset", "committed")
     joined = gone.join(F.broadcast(offsets), ["store", "topic", "queueId"])
     sums = joined.groupBy("hours", "group", "topic").agg(F.sum(F.greatest(F.lit(0), left)).alias("unread"))

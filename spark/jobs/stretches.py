@@ -1,4 +1,4 @@
-"""Queues looked at in stretches, so that no task sorts one as a whole; what meets between two is compared behind that."""
+"""Queues processed in stretches, so that no task sorts a whole queue; the edges of stretches are compared after that."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 STRETCH_OFFSETS = 1 << 18
-"""Queue offsets, or sequences, that one task sorts at a time."""
+"""Number of queue offsets, or sequences, that one task sorts at a time."""
 
 
 def stretch_of(offset: str) -> Column:
-    """The number of an offset's stretch."""
+    """Return the number of an offset's stretch."""
     return F.floor(F.col(offset) / STRETCH_OFFSETS)
 
 
 def at_gaps(rows: DataFrame, line: Sequence[str], place: Sequence[str], more: Sequence[str] = ()) -> DataFrame:
-    """The rows at edges of stretches and behind gaps, each with `previous`: place and more of the one before it in its line.
+    """Return the rows at edges of stretches and after gaps, each with `previous`: place and other columns of the row before it in
+    its line.
 
-    Rows of a line are in the order of `place`, whose first column is an offset: a gap is where it goes up by more than one.
-    The column `stretch` is that offset's.
+    Rows of a line are in the order of `place`, whose first column is an offset: a gap is a step of more than one. The column
+    `stretch` belongs to that offset.
     """
     offset, here = place[0], F.struct(*place, *more)
     inside = Window.partitionBy(*line, "stretch").orderBy(*place)

@@ -1,7 +1,7 @@
-"""Delayed and timed messages: when they were due against when they were delivered.
+"""Delayed and timed messages: due times against delivery times.
 
-Where a message waits its real topic is a property. Its delivered copy has the same unique key and tries; messages without
-a unique key cannot be followed.
+While a message waits, its real topic is a property. Its delivered copy has the same unique key and number of retries; messages
+without a unique key cannot be followed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _COPY = ("store", "topic", "uniqKey", "reconsumeTimes")
 
 
 def timers(waiting: DataFrame, entries: DataFrame, messages: DataFrame) -> DataFrame:
-    """One row a message that waited or waits.
+    """Return one row per message that waited or waits.
 
-    store, topic (its real one), uniqKey, reconsumeTimes, physicalOffset (of where it waited first), planned and delivered
-    in ms (delivered null where no copy is there yet), late (their difference).
+    store, topic (the real one), uniqKey, reconsumeTimes, physicalOffset (of the first waiting record), planned and delivered in
+    ms (delivered is null without a copy), late (their difference).
 
-    `waiting` are the messages of TOPICS with COLUMNS, `entries` the table `rocketmq.consumequeue`, in which entries of
-    delayed messages say when they are due, whatever the broker's levels; `messages` are all with COPY_COLUMNS.
+    `waiting` are the messages of TOPICS with COLUMNS, `entries` the table `rocketmq.consumequeue`, whose entries have the due
+    times of delayed messages, independent of the broker's levels; `messages` are all messages with COPY_COLUMNS.
     """
     due = entries.where(F.col("topic") == SCHEDULE_TOPIC).select(
         "store", "topic", "queueId", "queueOffset", F.col("tagsCode").alias("due")
@@ -44,7 +44,7 @@ def timers(waiting: DataFrame, entries: DataFrame, messages: DataFrame) -> DataF
     )
     waited = (
         places.where("uniqKey is not null and topic is not null")
-        .groupBy(*_COPY)  # of a message that was put further down the wheel, several
+        .groupBy(*_COPY)  # several rows for a message that was stored again on the wheel
         .agg(F.min("physicalOffset").alias("physicalOffset"), F.max("planned").alias("planned"))
     )
     copies = messages.groupBy(*_COPY).agg(F.max(F.unix_millis("storeTimestamp")).alias("delivered"))
@@ -53,7 +53,7 @@ def timers(waiting: DataFrame, entries: DataFrame, messages: DataFrame) -> DataF
 
 
 def lateness(found: DataFrame) -> DataFrame:
-    """Of the rows of `timers`, by topic: delivered, waiting, p50, p99, max of how late in ms."""
+    """Sum the rows of `timers` by topic: delivered, waiting, and p50, p99, max of the delay in ms."""
     return found.groupBy("topic").agg(
         F.count("delivered").alias("delivered"),
         F.count_if(F.col("delivered").isNull()).alias("waiting"),

@@ -1,4 +1,4 @@
-"""Kinds of topics: users' own first, what the broker makes for itself last."""
+"""Kinds of topics: user topics first, system topics last."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted_mq.protocol.names.system_topics import (
 
 
 class TopicKind(enum.IntEnum):
-    """In the order of reports."""
+    """Kinds of topics, in the order of reports."""
 
     USER = 0
     RETRY = 1
@@ -37,7 +37,7 @@ _PREFIXES = {
 
 
 def topic_kind(topic: str) -> TopicKind:
-    """What a topic is for."""
+    """Return the kind of a topic."""
     if topic in SYSTEM_TOPICS:
         return TopicKind.SYSTEM
     for prefix, kind in _PREFIXES.items():
@@ -52,6 +52,6 @@ def report_order(topic: str) -> tuple[TopicKind, str]:
 
 
 def is_brokers(topic: Column) -> Column:
-    """Topics of the broker itself, those of its timer, of pop and of its cluster's replies too."""
+    """Return a condition for system topics, including those of timer, pop and replies of the cluster."""
     prefixed = topic.startswith(SYSTEM_TOPIC_PREFIX) | topic.endswith(REPLY_TOPIC_SUFFIX)
     return topic.isin(*sorted(SYSTEM_TOPICS)) | prefixed

@@ -1,4 +1,4 @@
-"""How much there is: messages and bytes a queue and a topic, and over time."""
+"""Volume: messages and bytes by queue and topic, and over time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ STEPS = ("minute", "hour", "day")
 
 
 def by_queue(messages: DataFrame) -> DataFrame:
-    """One row a topic and queue.
+    """Return one row per topic and queue.
 
     messages, bytes (of whole records), minOffset and maxOffset (queue offsets), firstStored and lastStored (ms since
-    1970, null where no store time can be told), badCrc (messages whose body does not have its CRC).
+    1970, null without a valid store time), badCrc (messages whose body has a wrong CRC).
     """
     stored = F.unix_millis("storeTimestamp")
     return messages.groupBy("topic", "queueId").agg(
@@ -29,7 +29,8 @@ def by_queue(messages: DataFrame) -> DataFrame:
 
 
 def by_topic(messages: DataFrame) -> DataFrame:
-    """One row a topic: messages, bytes (of whole records), queues, files that have any, firstStored and lastStored in ms."""
+    """Return one row per topic: messages, bytes (of whole records), queues, files with messages, firstStored and lastStored in
+    ms."""
     stored = F.unix_millis("storeTimestamp")
     return messages.groupBy("topic").agg(
         F.count("*").alias("messages"),
@@ -42,19 +43,19 @@ def by_topic(messages: DataFrame) -> DataFrame:
 
 
 def step_of(timestamp: str, every: str) -> Column:
-    """The begin of the minute, hour or day of a timestamp, in ms."""
+    """Return the begin of the minute, hour or day of a timestamp, in ms."""
     return F.unix_millis(F.date_trunc(every, timestamp))
 
 
 def by_step(messages: DataFrame, every: str) -> DataFrame:
-    """One row for each of STEPS in which anything was stored: stored (its begin in ms), messages, bytes."""
+    """Return one row for each of STEPS with stored messages: stored (its begin in ms), messages, bytes."""
     return messages.groupBy(step_of("storeTimestamp", every).alias("stored")).agg(
         F.count("*").alias("messages"), F.sum("storeSize").alias("bytes")
     )
 
 
 def over_time(messages: DataFrame, first_ms: int, last_ms: int, intervals: int) -> DataFrame:
-    """Messages stored in each of equal intervals from first_ms to last_ms: interval (from 0), messages.
+    """Count messages stored in equal intervals from first_ms to last_ms: interval (from 0), messages.
 
     Intervals without messages have no row.
     """

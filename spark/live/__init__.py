@@ -1,1 +1,1 @@
-"""Live queues for Spark: a small blocking reader of brokers, the batch and stream readers on it. No reactor, no Twisted."""
+"""Live queues for Spark: a small blocking client of brokers, and batch and stream readers that use it. No reactor, no Twisted."""

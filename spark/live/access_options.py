@@ -1,4 +1,4 @@
-"""Options that say how a cluster is reached, the same for reading and writing."""
+"""Options for the access to a cluster, the same for reading and writing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def _addresses(name: str, value: str) -> tuple[str, ...]:
         except PeerSilent as error:
             raise WrongOption(name, value, str(error)) from error
     if not found:
-        raise WrongOption(name, value, "an address is needed, such as 127.0.0.1:9876; several with ; between")
+        raise WrongOption(name, value, "an address is needed, such as 127.0.0.1:9876; separate several with ;")
     return found
 
 
 NAME_SERVER = "nameServer"
-"""Whoever gives it means brokers, not a store at rest."""
+"""The option that selects brokers instead of the files of a store."""
 _ACCESS: Parsers = {
     NAME_SERVER: ("name_servers", _addresses),
     "tries": ("tries", positive),
@@ -47,7 +47,7 @@ ACCESS_OPTIONS = (*_ACCESS, *_DIALLING, *_CREDENTIALS)
 
 
 def access_of(known: Mapping[str, str], *, from_slaves: bool = False) -> Access:
-    """Raises WrongOption."""
+    """Parse the access options. Raises WrongOption."""
     if NAME_SERVER not in known:
         raise WrongOption(NAME_SERVER, "", "the name server's address is needed, such as 127.0.0.1:9876")
     dialling = Dialling(credentials=_credentials(known), **take(known, _DIALLING))

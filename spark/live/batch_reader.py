@@ -1,4 +1,4 @@
-"""Live queues in a batch: what they have between two bounds, as these are at load()."""
+"""Live queues in a batch: messages between two bounds, which are fixed at load()."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Cut:
 
 
 def take_cut(options: LiveOptions, held: Held | None = None) -> Cut:
-    """The bounds as they are now. Raises LiveError, WrongOption, NoCommitLog."""
+    """Resolve the bounds now. Raises LiveError, WrongOption, NoCommitLog."""
     if held is not None:
         held.check()
     with contextlib.closing(Cluster(options.access)) as cluster:
@@ -39,19 +39,20 @@ def take_cut(options: LiveOptions, held: Held | None = None) -> Cut:
 
 
 class LiveBatchReader(DataSourceReader):
-    """Holds nothing but options, bounds and names of files, so it travels to the tasks."""
+    """Reader of a batch. It has only options, bounds and names of files, so it can be sent to tasks."""
 
     def __init__(
         self, options: LiveOptions, columns: Sequence[str], held: Held | None = None, cut: Cut | None = None
     ) -> None:
-        """`held`: files that are read before brokers are asked. `cut` None: the bounds as they are when a read is planned."""
+        """`held`: files that are read before brokers are asked. `cut` None: the bounds are resolved when a read is planned."""
         self.options = options
         self.columns = list(columns)
         self.held = held
         self.cut = cut
 
     def partitions(self) -> list[LiveSplit]:
-        """One a queue that has messages between the bounds, or more. Raises LiveError, WrongOption, NoCommitLog."""
+        """Return at least one partition for each queue with messages between the bounds. Raises LiveError, WrongOption,
+        NoCommitLog."""
         cut = take_cut(self.options, self.held) if self.cut is None else self.cut
         return planned(cut.start, cut.end, self.options)
 

@@ -1,4 +1,4 @@
-"""Where reading begins and ends: earliest, latest, a group's offsets, a time, or an offset for each queue."""
+"""Bounds of a read: earliest, latest, a group's offsets, a time, or an offset for each queue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUP = "group"
 
 @attrs.frozen
 class Bound:
-    """One end of what is read; `option` named it. Queues that `offsets` leaves out have `otherwise`, -2 or -1."""
+    """A bound of a read, given by `option`. Queues that are not in `offsets` have `otherwise`, -2 or -1."""
 
     option: str
     otherwise: int
@@ -29,9 +29,9 @@ class Bound:
     timestamp_ms: int | None = None
     offsets: Offsets | None = None
     times: Offsets | None = None
-    """A time for each queue, in ms since 1970."""
+    """Time for each queue, in ms since 1970."""
     is_strict: bool = False
-    """Whether a queue without messages from its time on is an error."""
+    """True if a queue without messages from its time on is an error."""
 
 
 def parse_bound(name: str, text: str, otherwise: int) -> Bound:
@@ -53,10 +53,10 @@ def resolve(
     *,
     fail_on_data_loss: bool = True,
 ) -> Offsets:
-    """The offset of each queue. A group's is the earliest where it has committed none.
+    """Return the offset of each queue. Without a committed offset of a group it is the earliest.
 
-    Raises WrongOption for offsets of queues that there are not or that lie behind the end, OffsetsLost for those that are
-    no longer kept, by brokers or files `held`; without `fail_on_data_loss` the first that is kept stands for these.
+    Raises WrongOption for an offset of an unknown queue or past the end, and OffsetsLost for an offset that neither brokers nor
+    files in `held` have any more. Without `fail_on_data_loss` the first available offset replaces a lost one.
     """
     if bound.timestamp_ms is not None:
         return _at_times(bound, dict.fromkeys(queues, bound.timestamp_ms), cluster, held)
@@ -81,7 +81,7 @@ def resolve(
 
 
 def _at_times(bound: Bound, times: Offsets, cluster: Cluster, held: Held | None) -> Offsets:
-    """The offset of each queue's first message of its time or later, or its end. Raises WrongOption for a strict bound."""
+    """Return the offset of each queue's first message of its time or later, or its end. Raises WrongOption for a strict bound."""
     found: Offsets = {}
     for time in set(times.values()):
         found |= at_time_of_both(cluster, [queue for queue in times if times[queue] == time], time, held)
@@ -100,7 +100,7 @@ def _check_queues(bound: Bound, named: Offsets, queues: Sequence[MessageQueue]) 
 
 
 def _kept(bound: Bound, queue: MessageQueue, offset: int, first: int, end: int, fail: bool) -> int:
-    """The offset, if it is one of the queue's."""
+    """Return the offset, if the queue has it."""
     if offset > end:
         reason = f"{queue_text(queue)} ends at {end}"
         raise WrongOption(bound.option, str(offset), reason)

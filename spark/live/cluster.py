@@ -1,7 +1,8 @@
-"""A cluster by plain calls: routes from its name servers, requests to its brokers. Connections are made at first use and kept.
+"""Blocking calls to a cluster: routes from its name servers, requests to its brokers. Connections are opened at first use and
+kept.
 
-Where the master of a name does not answer, its slaves are asked, or the other way round with `from_slaves`. A broker or
-name server that fails is tried again with pauses between: `tries` times in all, and until `patience_seconds` are over.
+If a master does not answer, its slaves are asked; with `from_slaves` the slaves are asked first. A failed request to a broker or
+name server is retried after pauses: at most `tries` times in total, and until `patience_seconds` have passed.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ Result = TypeVar("Result")
 
 DEFAULT_TRIES = 5
 PAUSE_SECONDS = 0.5
-"""Before the third try; then longer each time. The second comes at once, for a kept connection may have ended."""
+"""Pauses from the third try on. The second try comes at once, because a kept connection may have ended."""
 LONGEST_PAUSE_SECONDS = 5.0
 STREAM_PATIENCE_SECONDS = 300
-"""How long streams wait for brokers and name servers, unless the option says otherwise: a restart takes less."""
+"""Default time that streams wait for brokers and name servers: longer than a restart."""
 
 
 @attrs.frozen
 class Access:
-    """How a cluster is reached, by readers and writers; travels to the tasks.
+    """Access to a cluster for readers and writers; it is sent to tasks.
 
     | option | meaning | default |
     |---|---|---|
-    | nameServer | address of the name server, or several with `;` or commas between | needed |
-    | tries | how often a broker or name server that does not answer is asked, with pauses of 0, 0.5, 1 to 5 s | 5 |
-    | patienceSeconds | how long it is asked at least: a query goes on when it is back | 0; a stream without `tries`: 300 |
-    | timeoutSeconds | how long a connection or an answer may take | 10 |
-    | tls | true: connections are encrypted | false |
-    | tlsCaFile | PEM file of the certificates that are trusted; without it any is taken | none |
-    | accessKey, secretKey | who signs the requests, where brokers control access | none |
-    | securityToken | a token beside them | none |
+    | nameServer | address of the name server; separate several with `;` or commas | required |
+    | tries | number of tries for a broker or name server that does not answer, with pauses of 0, 0.5, 1 to 5 s | 5 |
+    | patienceSeconds | shortest time to retry: a query continues when the server is back | 0; a stream without `tries`: 300 |
+    | timeoutSeconds | timeout for a connection or an answer | 10 |
+    | tls | true: encrypt connections | false |
+    | tlsCaFile | PEM file of trusted certificates; without it any certificate is accepted | none |
+    | accessKey, secretKey | keys that sign requests, for brokers with access control | none |
+    | securityToken | additional token | none |
     """
 
     name_servers: tuple[str, ...]
@@ -57,18 +58,18 @@ class Access:
     patience_seconds: int | None = None
 
     def for_stream(self) -> Access:
-        """The same, with the patience of a stream where neither it nor the tries were named."""
+        """Return a copy with the patience of a stream, if neither patience nor tries are set."""
         if self.patience_seconds is not None or self.tries != DEFAULT_TRIES:
             return self
         return attrs.evolve(self, patience_seconds=STREAM_PATIENCE_SECONDS)
 
     def is_over(self, failures: int, seconds: float) -> bool:
-        """Whether an attempt that failed so often, for so long, is the last one."""
+        """Return True if no retry follows after this many failures in this time."""
         return failures >= self.tries and seconds >= (self.patience_seconds or 0)
 
 
 class Cluster:
-    """Calls into one cluster, from one thread of one process."""
+    """Calls to one cluster, from one thread of one process."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class Cluster:
         sleep: Callable[[float], None] = time.sleep,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`now`: seconds that no clock set back or forth changes."""
+        """`now`: monotonic time in seconds."""
         self.access = access
         self.now = now
         self.host = socket.gethostname()
@@ -85,23 +86,23 @@ class Cluster:
         self._brokers: dict[str, BrokerData] = {}
 
     def close(self) -> None:
-        """All connections; a later call makes new ones."""
+        """Close all connections; a later call opens new ones."""
         while self._connections:
             self._connections.popitem()[1].close()
 
     def pause(self, failures: int) -> None:
-        """Before the try that follows so many failures."""
+        """Pause before the try that follows this many failures."""
         if failures > 1:
             self._sleep(min(PAUSE_SECONDS * (failures - 1), LONGEST_PAUSE_SECONDS))
 
     def refresh(self) -> None:
-        """Before it is used for something else: forget routes, and connections that peers have ended."""
+        """Forget routes, and connections that peers have closed, before another use."""
         self._brokers.clear()
         for connection in self._connections.values():
             connection.close_if_ended()
 
     def connection(self, address: str) -> Connection:
-        """The one that is there, or a new one. Raises PeerSilent."""
+        """Return the open connection, or a new one. Raises PeerSilent."""
         connection = self._connections.get(address)
         if connection is None or connection.closed:
             connection = self._connections[address] = self.access.dialling.connect(address)
@@ -110,7 +111,7 @@ class Cluster:
     # name servers
 
     def route(self, topic: str) -> TopicRouteData:
-        """Raises TopicUnknown, NameServersSilent."""
+        """Return the route of a topic. Raises TopicUnknown, NameServersSilent."""
         header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
         answer = self._ask_name_servers(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(header))
         if answer.code == ResponseCode.TOPIC_NOT_EXIST:
@@ -121,15 +122,15 @@ class Cluster:
         return route
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
-        """Where the topic can be read, sorted. Raises TopicUnknown."""
+        """Return the readable queues of the topic, sorted. Raises TopicUnknown."""
         return subscribe_queues(topic, self.route(topic))
 
     def writable_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Where the topic can be written, in the order that all clients have. Raises TopicUnknown."""
+        """Return the writable queues of the topic, in the order of all clients. Raises TopicUnknown."""
         return publish_info(topic, self.route(topic)).queues
 
     def topics(self) -> list[str]:
-        """The names of all topics."""
+        """Return the names of all topics."""
         answer = self._ask_name_servers(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, {})
         self._check(answer, "the list of topics")
         return decode_body(TopicList, answer.body).topic_list
@@ -154,14 +155,14 @@ class Cluster:
     # brokers
 
     def master(self, broker_name: str) -> str:
-        """The master's address. Raises PeerSilent where the last route has none."""
+        """Return the master's address. Raises PeerSilent if the last route has none."""
         broker = self._brokers.get(broker_name)
         if broker is None or MASTER_ID not in broker.broker_addrs:
-            raise PeerSilent(broker_name, "the name servers know no master of it now")
+            raise PeerSilent(broker_name, "the name servers have no master of it now")
         return broker.broker_addrs[MASTER_ID]
 
     def replicas(self, queue: MessageQueue) -> list[str]:
-        """Where a queue can be read: its master, then its slaves, or the slaves first; empty where none is known."""
+        """Return the addresses that serve a queue: its master, then its slaves, or the slaves first; empty if none is known."""
         if queue.broker_name not in self._brokers:
             self._learn(queue.topic)
         broker = self._brokers.get(queue.broker_name)
@@ -170,12 +171,12 @@ class Cluster:
         return [known[broker_id] for broker_id in order]
 
     def _learn(self, topic: str) -> None:
-        """Its brokers; none where the name servers have forgotten it with the last one."""
+        """Store the brokers of a topic; none if the name servers no longer have the topic."""
         with contextlib.suppress(TopicUnknown):
             self.route(topic)
 
     def forget(self, queue: MessageQueue) -> None:
-        """Ask the name servers anew where the queue's broker is, when it is used next."""
+        """Forget the address of the queue's broker, so that the next use asks the name servers again."""
         self._brokers.pop(queue.broker_name, None)
 
     def ask_about(
@@ -185,7 +186,8 @@ class Cluster:
         *,
         at_master: bool = False,
     ) -> Iterator[tuple[MessageQueue, RemotingCommand, str]]:
-        """(queue, answer, who gave it) for all queues, many requests to a broker at once. Raises BrokerSilent."""
+        """Yield (queue, answer, address that answered) for all queues, with many requests to a broker at once. Raises
+        BrokerSilent."""
         by_broker: dict[str, list[MessageQueue]] = {}
         for queue in queues:
             by_broker.setdefault(queue.broker_name, []).append(queue)
@@ -196,7 +198,7 @@ class Cluster:
     def _asked(
         self, group: Sequence[MessageQueue], request: Callable[[MessageQueue], RemotingCommand], at_master: bool
     ) -> tuple[list[RemotingCommand], str]:
-        """The answers to requests about queues of one broker, by whichever replica answers all of them."""
+        """Return the answers to requests about queues of one broker, from any replica that answers all of them."""
         queue = group[0]
 
         def ask() -> tuple[list[RemotingCommand], str]:
@@ -212,7 +214,7 @@ class Cluster:
         return self._tried(ask, BrokerSilent, PeerSilent, before_next=lambda: self.forget(queue))
 
     def _served(self, answers: list[RemotingCommand], address: str) -> list[RemotingCommand]:
-        """The answers. Raises PeerSilent where the broker cannot serve one of the requests just now."""
+        """Return the answers. Raises PeerSilent if the broker cannot serve one of the requests now."""
         for answer in answers:
             if answer.code in BUSY_CODES:
                 raise PeerSilent(address, f"does not serve now: code {answer.code}, {answer.remark}")
@@ -224,7 +226,7 @@ class Cluster:
         *silence: type[LiveError],
         before_next: Callable[[], None] = lambda: None,
     ) -> Result:
-        """What an attempt gives; after `silence` another one, while there are tries or patience left."""
+        """Return the result of an attempt; after `silence` retry, while tries or patience are left."""
         began, failures = self.now(), 0
         while True:
             try:

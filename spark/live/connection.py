@@ -1,6 +1,6 @@
-"""One connection to a broker or name server, by plain calls: a socket around the frames of twisted_mq.protocol.wire.
+"""A blocking connection to a broker or name server: a socket with the frames of twisted_mq.protocol.wire.
 
-Several requests may be under way at once; answers come in the order in which the peer has them ready. Not for threads.
+Several requests can be in flight; answers come in the order in which the peer finishes them. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ RECEIVE_BYTES = 1 << 18
 BUSY_CODES = frozenset(
     {ResponseCode.SYSTEM_BUSY, ResponseCode.FLOW_CONTROL, ResponseCode.SERVICE_NOT_AVAILABLE, ResponseCode.GO_AWAY}
 )
-"""Answers of a peer that is overloaded, starts or stops: another peer, or the same one later, may do it."""
+"""Codes of a peer that is overloaded, starting or stopping: another peer, or the same one later, may serve the request."""
 MAX_IN_FLIGHT = 64
-"""As many small requests are under way before the first answer is waited for."""
+"""Maximum number of small requests in flight before the first answer is awaited."""
 _MAX_OPAQUE = 1 << 31
 
 
 @attrs.frozen
 class Dialling:
-    """How connections are made. `timeout_seconds` is for connecting, and for any silence while an answer is awaited."""
+    """Settings of connections. `timeout_seconds` limits connecting, and any silence while an answer is awaited."""
 
     timeout_seconds: float = 10.0
     tls: bool = False
     tls_ca_file: str | None = None
-    """Whose certificates are trusted; None takes any, as RocketMQ's clients do."""
+    """File of trusted certificates; None accepts any, like RocketMQ's clients."""
     credentials: Credentials | None = None
 
     def connect(self, address: str) -> Connection:
-        """Raises PeerSilent."""
+        """Open a connection. Raises PeerSilent."""
         host, port = split_address(address)
         try:
             plain = socket.create_connection((host, port), self.timeout_seconds)
@@ -66,7 +66,7 @@ class Dialling:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; IPv6 hosts may stand in brackets. Raises PeerSilent."""
+    """Return host and port of "host:port"; IPv6 hosts may be in brackets. Raises PeerSilent."""
     try:
         return parse_host_text(address)
     except ValueError:
@@ -74,7 +74,7 @@ def split_address(address: str) -> tuple[str, int]:
 
 
 class Connection:
-    """Requests to one peer. After any PeerSilent it is closed."""
+    """A connection to one peer. It is closed after any PeerSilent."""
 
     def __init__(self, address: str, made: socket.socket, credentials: Credentials | None = None) -> None:
         self.address = address
@@ -87,13 +87,13 @@ class Connection:
         self.closed = False
 
     def send(self, request: RemotingCommand) -> int:
-        """The number that the answer will carry."""
+        """Send a request and return the number of its answer."""
         opaque = self.send_later(request)
         self._flush()
         return opaque
 
     def send_later(self, request: RemotingCommand) -> int:
-        """The same; it leaves with others, before an answer is waited for."""
+        """Queue a request and return the number of its answer; it is sent with others before an answer is awaited."""
         self._opaque = request.opaque = (self._opaque + 1) % _MAX_OPAQUE
         if self._credentials is not None:
             sign(request, self._credentials)
@@ -108,7 +108,7 @@ class Connection:
         self._leaving.clear()
 
     def receive(self) -> RemotingCommand:
-        """The next answer, to whichever request."""
+        """Return the next answer, to any request."""
         if self._leaving and not self._answers:
             self._flush()
         while not self._answers:
@@ -116,7 +116,7 @@ class Connection:
         return self._answers.popleft()
 
     def call(self, request: RemotingCommand) -> RemotingCommand:
-        """The answer to this request; none other may be under way."""
+        """Send a request and return its answer; no other request may be in flight."""
         opaque = self.send(request)
         answer = self.receive()
         while answer.opaque != opaque:
@@ -124,7 +124,7 @@ class Connection:
         return answer
 
     def call_all(self, requests: Iterable[RemotingCommand]) -> list[RemotingCommand]:
-        """The answers to all, in the order of the requests."""
+        """Send requests and return their answers, in the order of the requests."""
         waiting: Iterator[RemotingCommand] = iter(requests)
         order: list[int] = []
         answers: dict[int, RemotingCommand] = {}
@@ -156,11 +156,11 @@ class Connection:
         return PeerSilent(self.address, reason)
 
     def close_if_ended(self) -> None:
-        """Close a connection that the peer has ended; no request may be under way, so nothing else can come."""
+        """Close the connection if the peer has closed it; no request may be in flight."""
         if not self.closed and select.select([self._socket], [], [], 0)[0]:
             self.close()
 
     def close(self) -> None:
-        """A second call does nothing."""
+        """Close the connection; a second call does nothing."""
         self.closed = True
         self._socket.close()

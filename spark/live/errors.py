@@ -1,4 +1,4 @@
-"""Errors of reading from and writing to brokers: each names the address, and the machine from which it was asked."""
+"""Errors of reading from and writing to brokers: each has the address, and the machine that asked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from twisted_mq.spark.errors import StoreReadError
 
 
 class LiveError(StoreReadError):
-    """Root of all errors about brokers and name servers."""
+    """Base class of all errors about brokers and name servers."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return LiveError, (str(self),)
 
 
 class PeerSilent(LiveError):
-    """One peer did not answer: no connection, none any more, or nothing in time."""
+    """Raised when a peer does not answer: no connection, a lost one, or no answer in time."""
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"{address}: {reason}")
@@ -22,14 +22,14 @@ class PeerSilent(LiveError):
 
 
 class NameServersSilent(LiveError):
-    """None of the name servers answered."""
+    """Raised when no name server answers."""
 
     def __init__(self, failures: list[str], host: str) -> None:
         super().__init__(f"no name server answers, asked from {host}: {'; '.join(failures)}")
 
 
 class BrokerSilent(LiveError):
-    """No broker of this name answered, or no name server knows one any more."""
+    """Raised when no broker of this name answers, or no name server knows one any more."""
 
     def __init__(self, broker_name: str, failures: list[str], host: str) -> None:
         known = "; ".join(failures) or "no name server knows an address of it"
@@ -38,7 +38,7 @@ class BrokerSilent(LiveError):
 
 
 class TopicUnknown(LiveError):
-    """No name server has a route for the topic."""
+    """Raised when no name server has a route for the topic."""
 
     def __init__(self, topic: str, name_servers: tuple[str, ...]) -> None:
         super().__init__(f"topic {topic!r} does not exist at {', '.join(name_servers)}")
@@ -46,7 +46,7 @@ class TopicUnknown(LiveError):
 
 
 class Refused(LiveError):
-    """A broker answered that it will not."""
+    """Raised when a broker refuses a request."""
 
     def __init__(self, address: str, what: str, code: int, remark: str, host: str) -> None:
         super().__init__(f"{address} refuses {what}, asked from {host}: code {code}, {remark or 'no remark'}")
@@ -54,17 +54,18 @@ class Refused(LiveError):
 
 
 class OffsetsLost(LiveError):
-    """Messages that were to be read are no longer there."""
+    """Raised when requested messages are no longer there."""
 
     def __init__(self, queue: str, wanted: int, found: int, why: str) -> None:
         super().__init__(
-            f"{queue}: offset {wanted} was to be read, the first there is {found}: {why}; "
-            "with failOnDataLoss=false the query goes on from there"
+            f"{queue}: offset {wanted} was requested, the first one is {found}: {why}; "
+            "with failOnDataLoss=false the query continues from there"
         )
 
 
 class Behind(PeerSilent):
-    """A broker has not yet, or not any more, what another one of its name has: a slave that lags, a master that lost it."""
+    """Raised when a broker does not have messages that another one of its name has: a slave that lags, a master that lost
+    them."""
 
     def __init__(self, address: str, queue: str, wanted: int, end: int) -> None:
         super().__init__(address, f"has {queue} up to offset {end}, {wanted} is wanted")
@@ -72,10 +73,10 @@ class Behind(PeerSilent):
 
 
 class QueuesGone(LiveError):
-    """Queues that a stream reads have no broker any more."""
+    """Raised when queues that a stream reads have no broker any more."""
 
     def __init__(self, queues: list[str]) -> None:
         super().__init__(
-            f"no broker has these any more: {'; '.join(queues)}; start the query again when they are back, "
-            "or with failOnDataLoss=false to read the others meanwhile"
+            f"no broker has these queues any more: {'; '.join(queues)}; start the query again when they are back, or with "
+            "failOnDataLoss=false to read the others now"
         )

@@ -1,4 +1,4 @@
-"""What files hold of live queues, as readers of these see it: messages that need not be asked of brokers."""
+"""Messages of live queues in files, for readers of live queues: brokers need not be asked for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twisted_mq.storage.columns.record_columns import RecordColumns
 
 
 class HeldRecords(NamedTuple):
-    """Messages of one queue, in its order, out of a file."""
+    """Messages of one queue, in its order, from a file."""
 
     records: RecordColumns
     origin: Origin
@@ -24,29 +24,29 @@ class Held(Protocol):
     """Files of several brokers. An offset means the same message there and at the broker."""
 
     def check(self) -> None:
-        """Raises NoCommitLog where one of the stores is not there."""
+        """Check the stores. Raises NoCommitLog if one is missing."""
 
     def first_offset(self, queue: MessageQueue) -> int | None:
-        """Of the first message of a queue; None where no file has one."""
+        """Return the offset of the first message of a queue; None if no file has one."""
 
     def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int | None:
-        """Of the first message that was stored at that time or later; None where no file has one."""
+        """Return the offset of the first message stored at that time or later; None if no file has one."""
 
     def mean_size(self, queue: MessageQueue, offset: int) -> float | None:
-        """Of the messages from an offset on, in bytes; None where no file has one."""
+        """Return the mean size of messages from an offset on, in bytes; None if no file has one."""
 
     def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
-        """A stretch in its order: what files hold of it, and between that the stretches that brokers are to be asked for."""
+        """Yield a stretch in order: messages in files, and between them the stretches to ask brokers for."""
 
 
 def first_of_both(cluster: Cluster, queues: Sequence[MessageQueue], held: Held | None) -> Offsets:
-    """Where each queue's first message is that a broker or a file has."""
+    """Return the offset of each queue's first message at a broker or in a file."""
     found = first_offsets(cluster, queues)
     return found if held is None else {queue: _least(first, held.first_offset(queue)) for queue, first in found.items()}
 
 
 def at_time_of_both(cluster: Cluster, queues: Sequence[MessageQueue], timestamp_ms: int, held: Held | None) -> Offsets:
-    """Of each queue's first message that was stored at that time or later; its end where neither has one."""
+    """Return the offset of each queue's first message stored at that time or later; its end if neither has one."""
     found = offsets_at(cluster, queues, timestamp_ms)
     if held is None:
         return found

@@ -1,4 +1,4 @@
-"""Connections that a worker process keeps from one task to the next: an executor's tasks do not connect anew each time."""
+"""Connections that a worker process keeps between tasks, so that not every task connects again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from twisted_mq.spark.live.cluster import Access, Cluster
 
 _MOST_KEPT = 4
 _kept: dict[tuple[int, Access], Cluster] = {}
-"""By process and access; a forked process does not use the connections of its parent."""
+"""Clusters by process and access; a forked process does not use the connections of its parent."""
 
 
 @contextlib.contextmanager
 def kept_cluster(access: Access) -> Iterator[Cluster]:
-    """A cluster for one task, with the connections of an earlier task. After an error they are closed."""
+    """Return a cluster for one task, with the connections of an earlier task. They are closed after an error."""
     key = os.getpid(), access
     cluster = _kept.pop(key, None) or Cluster(access)
     cluster.refresh()
@@ -28,7 +28,7 @@ def kept_cluster(access: Access) -> Iterator[Cluster]:
 
 
 def _keep(key: tuple[int, Access], cluster: Cluster) -> None:
-    """Keep it as the newest one; one that another task of this process kept meanwhile is closed."""
+    """Keep the cluster, and close one that another task of this process kept in between."""
     for old in (_kept.pop(key, None), _kept.pop(next(iter(_kept))) if len(_kept) >= _MOST_KEPT else None):
         if old is not None:
             old.close()

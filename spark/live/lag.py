@@ -1,4 +1,4 @@
-"""How far a stream is behind the ends of its queues, from the progress that Spark reports."""
+"""Lag of a stream behind the ends of its queues, from the progress that Spark reports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted_mq.spark.live.offset_maps import OffsetMap, flat, nested
 
 
 def lag(progress: Mapping[str, Any]) -> OffsetMap:
-    """Messages not read yet, by queue: `lag(query.lastProgress)`. Of other sources nothing is in it."""
+    """Return unread messages by queue: `lag(query.lastProgress)`. Other sources are skipped."""
     found: dict[Any, int] = {}
     for source in progress["sources"]:
         ends, read = _offsets(source["latestOffset"]), _offsets(source["endOffset"])
@@ -20,12 +20,12 @@ def lag(progress: Mapping[str, Any]) -> OffsetMap:
 
 
 def total_lag(progress: Mapping[str, Any]) -> int:
-    """Of all queues together."""
+    """Return the lag of all queues together."""
     return sum(flat(lag(progress)).values())
 
 
 def _offsets(text: Any) -> dict[Any, int] | None:
-    """Those of a live source; None of others."""
+    """Return the offsets of a live source; None for other sources."""
     try:
         tree = json.loads(text) if isinstance(text, str) else text
         return flat(tree)

@@ -1,4 +1,4 @@
-"""How large the next messages of queues are, by pulling a few of each."""
+"""Sizes of the next messages of queues, measured by pulling a few of each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from twisted_mq.storage.files.mapped_log import LogBytes
 
 SAMPLE_MESSAGES = 32
 UNKNOWN_BYTES = 1024.0
-"""Where no message could be looked at."""
+"""Size that is assumed if no message could be read."""
 
 
 def mean_sizes(cluster: Cluster, offsets: Mapping[MessageQueue, int], group: str) -> dict[MessageQueue, float]:
-    """The mean record of what one pull from each offset brings, in bytes."""
+    """Return the mean record size of one pull from each offset, in bytes."""
 
     def request(queue: MessageQueue) -> RemotingCommand:
         return pull_request(queue, offsets[queue], SAMPLE_MESSAGES, group, Selection())

@@ -1,6 +1,6 @@
-"""Offsets of many queues as JSON: {topic: {broker: {queue: offset}}}, as options, checkpoints and progress have them.
+"""Offsets of many queues as JSON: {topic: {broker: {queue: offset}}}, the form in options, checkpoints and progress.
 
-In options -2 stands for the first offset that is kept, and -1 for the end.
+In options -2 means the first stored offset, and -1 the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EXAMPLE = '{"Orders": {"broker-a": {"0": 17, "1": -2}}}'
 
 
 def nested(offsets: Mapping[MessageQueue, int]) -> OffsetMap:
-    """As Spark keeps them, in the order of topic, broker and queue."""
+    """Return offsets in the form of Spark, in the order of topic, broker and queue."""
     tree: OffsetMap = {}
     for queue in sorted(offsets):
         tree.setdefault(queue.topic, {}).setdefault(queue.broker_name, {})[str(queue.queue_id)] = offsets[queue]
@@ -28,7 +28,7 @@ def nested(offsets: Mapping[MessageQueue, int]) -> OffsetMap:
 
 
 def flat(tree: OffsetMap) -> Offsets:
-    """The offset of each queue."""
+    """Return the offset of each queue."""
     return {
         MessageQueue(topic, broker_name, int(queue_id)): offset
         for topic, brokers in tree.items()
@@ -38,15 +38,15 @@ def flat(tree: OffsetMap) -> Offsets:
 
 
 def parse_offsets(name: str, text: str) -> Offsets:
-    """The offsets of an option. Raises WrongOption, which shows what one looks like."""
+    """Parse the offsets of an option. Raises WrongOption, which shows an example."""
     try:
         tree = json.loads(text)
         offsets = flat(tree)
     except (ValueError, AttributeError) as error:
-        raise WrongOption(name, text, f"offsets look like {_EXAMPLE}: {error}") from error
+        raise WrongOption(name, text, f"offsets must look like {_EXAMPLE}: {error}") from error
     for queue, offset in offsets.items():
         if type(offset) is not int or offset < EARLIEST:
-            raise WrongOption(name, text, f"{offset!r} is no offset; -2 is the first kept, -1 the end")
+            raise WrongOption(name, text, f"{offset!r} is not an offset; -2 is the first stored message, -1 the end")
         if queue.queue_id < 0:
             raise WrongOption(name, text, f"there is no queue {queue.queue_id}")
     return offsets

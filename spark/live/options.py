@@ -1,4 +1,4 @@
-"""Options of reading live queues."""
+"""Options for reading live queues."""
 
 from __future__ import annotations
 
@@ -24,41 +24,43 @@ DEFAULT_GROUP = "SPARK_SOURCE"
 
 @attrs.frozen
 class LiveOptions:
-    """What to read of a cluster, and how.
+    """Options for reading from a cluster.
 
     | option | meaning | default |
     |---|---|---|
-    | subscribe | topics, with commas between; `topic` is the same | one of the three |
+    | subscribe | topics, separated by commas; `topic` is the same | one of the three |
     | subscribePattern | a regular expression that whole names of topics match; the system's are left out | one of the three |
     | startingOffsets | `earliest`, `latest`, `group`, or JSON, see below | batch: earliest; a new stream: latest |
     | endingOffsets | batch: `latest`, or JSON | latest |
-    | startingTimestamp | begin with what was stored then or later: ms since 1970, or 2026-11-20T23:18:54Z | none |
-    | startingOffsetsByTimestamp | the same by queue, in JSON with times in the place of offsets | none |
-    | startingOffsetsByTimestampStrategy | a queue without messages from then on: `latest`: its end; `error` | latest |
-    | endingTimestamp | batch: end before what was stored then or later | none |
+    | startingTimestamp | start with messages stored at this time or later: ms since 1970, or 2026-11-20T23:18:54Z | none |
+    | startingOffsetsByTimestamp | the same by queue, in JSON with times instead of offsets | none |
+    | startingOffsetsByTimestampStrategy | for a queue without messages from that time on: `latest` (its end) or `error` | latest
+    |
+    | endingTimestamp | batch: end before messages stored at this time or later | none |
     | endingOffsetsByTimestamp | batch: the same by queue | none |
-    | maxOffsetsPerTrigger | stream: messages of a batch at most; each queue has its share of what it is behind | no limit |
-    | maxBytesPerTrigger | stream: bytes of a batch, about: by the mean size of each queue's next messages | no limit |
-    | minOffsetsPerTrigger | stream: a batch waits for so many messages, but no longer than maxTriggerDelay | none |
+    | maxOffsetsPerTrigger | stream: largest number of messages in a batch; each queue has a share by its lag | no limit |
+    | maxBytesPerTrigger | stream: approximate bytes of a batch, by the mean size of each queue's next messages | no limit |
+    | minOffsetsPerTrigger | stream: a batch waits for this many messages, but no longer than maxTriggerDelay | none |
     | maxTriggerDelay | stream: the longest wait between two batches: 30s, 15m, 1h | 15m |
-    | minPartitions | as many tasks at least, about; without it one for each queue | 1 |
-    | maxRecordsPerPartition | messages that a task reads at most | no limit |
-    | failOnDataLoss | true: what is gone before it was read fails the query; false: it is logged and passed over | true |
-    | tags | tags that the broker selects: `new || paid` | all |
+    | minPartitions | approximate least number of tasks; without it one for each queue | 1 |
+    | maxRecordsPerPartition | largest number of messages that a task reads | no limit |
+    | failOnDataLoss | true: messages deleted before they were read fail the query; false: they are logged and skipped | true |
+    | tags | tags that the broker selects by: `new || paid` | all |
     | sql | an SQL92 expression that the broker selects by (its enablePropertyFilter) | all |
     | group | the consumer group that brokers see | SPARK_SOURCE |
     | commitOffsets | stream: true: after each batch the group's offsets become the last read plus one | false |
-    | backfill | store directories of brokers, of slaves, or copies, with commas between: what they have is read there | none |
-    | brokerName | with backfill: the broker of each store, with commas between | none |
-    | readFrom | `master` or `slave`: who is asked first; the others are asked where those do not answer | master |
-    | pullMessages | messages that a pull asks for; brokers bring 32 at most unless they are told otherwise | 32 |
-    | pullsInFlight | pulls of a task that are under way at once | 32 |
-    | columns | columns to make, with commas between, in this order; `all`: every one | all but crcOk, properties |
+    | backfill | store directories of brokers, slaves, or copies, separated by commas: messages in them are read there | none |
+    | brokerName | with backfill: the broker of each store, separated by commas | none |
+    | readFrom | `master` or `slave`: asked first; the others are asked if those do not answer | master |
+    | pullMessages | messages that a pull requests; brokers return at most 32 by default | 32 |
+    | pullsInFlight | pulls of a task in flight | 32 |
+    | columns | columns to read, separated by commas, in this order; `all`: every column | all except crcOk, properties |
 
-    In JSON, `{"Orders": {"broker-a": {"0": 17, "1": -2}}}`, -2 is the earliest and -1 the latest; queues left out begin at the
-    earliest and end at the latest. `group` is what the group would consume next, the earliest where it has consumed nothing.
-    With `backfill`, files give what they hold of a queue, and brokers the rest, offset by offset; a store may vanish later.
-    Queues of a broker that is gone fail a stream, too; with failOnDataLoss=false they wait for it and the others go on.
+    In JSON, `{"Orders": {"broker-a": {"0": 17, "1": -2}}}`, -2 is the earliest and -1 the latest offset; queues that are not
+    listed start at the earliest and end at the latest. `group` is the next offset of the group, the earliest if it has consumed
+    nothing. With `backfill`, messages in files are read from them, and the rest from brokers, offset by offset; a store may be
+    deleted later. Queues of a removed broker fail a stream too; with failOnDataLoss=false they wait for it and the others
+    continue.
     """
 
     access: Access
@@ -145,18 +147,18 @@ _ONE_OF = (
     ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
     ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"),
 )
-"""Of these one at most."""
+"""Options of which at most one may be set."""
 
 
 def live_options(given: Mapping[str, str]) -> LiveOptions:
-    """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
+    """Parse the options from Spark; their names are not case-sensitive. Raises WrongOption."""
     known = named(given, OPTION_NAMES)
     for names in _ONE_OF:
         both = [name for name in names if name in known]
         if len(both) > 1:
-            raise WrongOption(both[1], known[both[1]], f"{both[0]} says it already")
+            raise WrongOption(both[1], known[both[1]], f"it is set by {both[0]}")
     if not any(name in known for name in _ONE_OF[0]):
-        raise WrongOption("subscribe", "", "topics are needed: subscribe, or subscribePattern")
+        raise WrongOption("subscribe", "", "topics are needed: set subscribe or subscribePattern")
     _check_backfill(known)
     from_slaves = one_of(master=False, slave=True)("readFrom", known.get("readFrom", "master"))
     return LiveOptions(
@@ -173,13 +175,11 @@ def _check_backfill(known: Mapping[str, str]) -> None:
         if name in known and other not in known:
             raise WrongOption(other, "", "backfill and brokerName are needed together: stores, and the broker of each")
     if "backfill" in known and "sql" in known:
-        raise WrongOption(
-            "sql", known["sql"], "brokers select by it, and files have none: read without backfill, or by tags"
-        )
+        raise WrongOption("sql", known["sql"], "files cannot be filtered by it: read without backfill, or by tags")
 
 
 def _bound(known: Mapping[str, str], end: str, otherwise: int) -> Bound | None:
-    """What is said of one end; None for nothing."""
+    """Return one bound from the options; None if it is not set."""
     offsets, timestamp, by_queue = f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp"
     strict = one_of(latest=False, error=True)(_STRATEGY, known.get(_STRATEGY, "latest")) and end == "starting"
     if timestamp in known:

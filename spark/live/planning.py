@@ -1,4 +1,4 @@
-"""Which stretches of the queues a batch reads: the shares of a limit, and the cuts that make enough tasks. Pure rules."""
+"""Stretches of queues that a batch reads: the shares of a limit, and cuts for enough tasks. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from twisted_mq.spark.live.pulling import Stretch
 
 
 def stretches(start: Mapping[MessageQueue, int], end: Mapping[MessageQueue, int]) -> list[Stretch]:
-    """What lies between two sets of offsets, by queue; queues that are not in both, and empty stretches, are left out."""
+    """Return the stretches between two sets of offsets, by queue; queues that are not in both, and empty stretches, are
+    skipped."""
     both = sorted(start.keys() & end.keys())
     return [Stretch(queue, start[queue], end[queue]) for queue in both if start[queue] < end[queue]]
 
 
 def split(found: list[Stretch], least: int, most_messages: int | None = None) -> list[Stretch]:
-    """The stretches cut so that there are `least` of them, about; larger ones into more parts (Apache Spark's rule).
+    """Cut the stretches into approximately `least` parts; larger ones into more parts (Apache Spark's rule).
 
     Parts of a stretch differ by one message at most; none is empty, and none has more than `most_messages`.
     """
@@ -35,10 +36,10 @@ def split(found: list[Stretch], least: int, most_messages: int | None = None) ->
 
 
 def limited(start: Offsets, end: Offsets, most: float, weights: Mapping[MessageQueue, float] | None = None) -> Offsets:
-    """`end`, or before it: of all queues together at most `most` messages, or bytes where weights are bytes a message.
+    """Limit `end` so that all queues together have at most `most` messages, or bytes if weights are bytes per message.
 
-    Each queue gets its share by what it is behind (as Kafka's source does), and at least one message where the limit has
-    room for one of each; at least one message in all, so that a query goes on.
+    Each queue gets a share by its lag (like Kafka's source), and at least one message if the limit allows one for each; at least
+    one message in total, so that a query continues.
     """
     behind = {queue: end[queue] - start[queue] for queue in start.keys() & end.keys() if start[queue] < end[queue]}
     weigh = weights or dict.fromkeys(behind, 1.0)

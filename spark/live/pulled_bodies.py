@@ -1,4 +1,4 @@
-"""A stretch of a queue from whichever replicas have it: master and slaves in turn, again after pauses."""
+"""A stretch of a queue from any replica that has it: master and slaves in turn, with retries after pauses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twisted_mq.spark.live.pulling import StretchPull, queue_text
 
 
 def pulled_bodies(cluster: Cluster, pull: StretchPull) -> Iterator[bytes]:
-    """The bodies of the answers, in the queue's order, to the stretch's end. Raises LiveError."""
+    """Yield the bodies of the answers, in the queue's order, to the stretch's end. Raises LiveError."""
     queue, failures, began = pull.stretch.queue, 0, cluster.now()
     while pull.position < pull.stretch.end:
         before = pull.position
@@ -34,12 +34,12 @@ def pulled_bodies(cluster: Cluster, pull: StretchPull) -> Iterator[bytes]:
 
 
 def _all_answer(silent: list[PeerSilent]) -> bool:
-    """Whether all replicas answer, and none of them has the messages."""
+    """Return True if all replicas answer, and none of them has the messages."""
     return bool(silent) and all(isinstance(error, Behind) for error in silent)
 
 
 def _give_up(cluster: Cluster, pull: StretchPull, silent: list[PeerSilent]) -> None:
-    """Raises BrokerSilent; OffsetsLost where replicas answer and none has the messages, unless loss is allowed."""
+    """Raise BrokerSilent, or OffsetsLost if replicas answer and none has the messages, unless loss is allowed."""
     queue = pull.stretch.queue
     ends = [error.end for error in silent if isinstance(error, Behind)]
     if not _all_answer(silent):

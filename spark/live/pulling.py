@@ -1,9 +1,9 @@
-"""Pulls a stretch of one queue with several pulls under way.
+"""Pull a stretch of one queue with several pulls in flight.
 
-The stretch's end is known, so it is cut into pieces of as many offsets as one pull brings, and the pieces are pulled at
-the same time; a piece of which a pull brought less is pulled on from where the broker says. Bodies are given in the order
-of the queue. Where a filter or an inner batch makes a pull reach beyond its piece, messages come twice: whoever takes the
-bodies keeps those whose offsets ascend.
+The end of the stretch is known, so it is cut into pieces of as many offsets as one pull returns, and the pieces are pulled at the
+same time. After a pull with fewer messages the piece continues at the offset that the broker returned. Bodies are yielded in the
+order of the queue. If a filter or an inner batch makes a pull exceed its piece, messages are repeated: the caller keeps those
+with ascending offsets.
 """
 
 from __future__ import annotations
@@ -33,15 +33,16 @@ _STATUSES = frozenset(
     }
 )
 _FILTERED_PIECES = 16
-"""A broker looks at more entries than it brings messages where it selects."""
+"""Pieces per pull with a filter: a broker reads more entries than it returns messages."""
 _RESETS = 2
-"""So often a broker may send a reader elsewhere although it has the offset: as it does once after a group's reset."""
+"""Number of times that a broker may return another offset although it has the requested one, as it does once after a group's
+reset."""
 _read_header = fast_header(PullMessageResponseHeader)
 
 
 @attrs.frozen
 class Selection:
-    """What is wanted of a topic: all, tags (`a || b`), or what an SQL92 expression says."""
+    """Selection of a topic's messages: all, by tags (`a || b`), or by an SQL92 expression."""
 
     expression: str = SUB_ALL
     kind: str = TAG
@@ -53,7 +54,7 @@ class Selection:
 
 @attrs.frozen
 class PullLimits:
-    """`in_flight` pulls of at most `messages` each; brokers bring 32 at once unless they are told otherwise."""
+    """Limits of pulls: `in_flight` pulls of at most `messages` each; brokers return at most 32 by default."""
 
     messages: int = 32
     in_flight: int = 32
@@ -72,12 +73,12 @@ class Stretch:
 
 
 def queue_text(queue: MessageQueue) -> str:
-    """A queue, in words for errors."""
+    """Return the name of a queue for errors."""
     return f"queue {queue.queue_id} of {queue.topic} at {queue.broker_name}"
 
 
 def pull_request(queue: MessageQueue, offset: int, count: int, group: str, selection: Selection) -> RemotingCommand:
-    """For at most `count` messages, answered at once."""
+    """Return a pull request for at most `count` messages that is answered at once."""
     header = PullMessageRequestHeader(
         consumer_group=group,
         topic=queue.topic,
@@ -97,7 +98,7 @@ def pull_request(queue: MessageQueue, offset: int, count: int, group: str, selec
 
 @attrs.define
 class _Piece:
-    """A part of a stretch: `position` is the offset that is pulled next."""
+    """A part of a stretch: `position` is the next offset to pull."""
 
     position: int
     end: int
@@ -106,9 +107,9 @@ class _Piece:
 
 
 class StretchPull:
-    """One stretch over one connection after another: `position` is where a new one goes on.
+    """Pull of one stretch over one connection after another: a new one continues at `position`.
 
-    `lost` is what was not there any more, with `fail_on_data_loss` False.
+    `lost` has the messages that were no longer there, with `fail_on_data_loss` False.
     """
 
     def __init__(
@@ -129,9 +130,9 @@ class StretchPull:
         self._fail = fail_on_data_loss
 
     def bodies(self, connection: Connection) -> Iterator[bytes]:
-        """Pull from `position` to the end. Records lie in each body back to back.
+        """Pull from `position` to the end. Each body has records one after the other.
 
-        Raises PeerSilent, after which another connection may go on; Refused, OffsetsLost.
+        Raises PeerSilent, after which another connection can continue; Refused, OffsetsLost.
         """
         pieces: collections.deque[_Piece] = collections.deque()
         waiting: dict[int, _Piece] = {}
@@ -149,7 +150,7 @@ class StretchPull:
                     self.position = done.end
                     yield from done.bodies
         finally:
-            if waiting:  # answers to come that nobody waits for
+            if waiting:  # answers that are still to come, but no longer needed
                 connection.close()
 
     @property
@@ -162,7 +163,7 @@ class StretchPull:
         waiting[connection.send_later(request)] = piece
 
     def _receive(self, connection: Connection, waiting: dict[int, _Piece]) -> None:
-        """Take the next answer, and pull on where its piece is not whole."""
+        """Receive the next answer, and pull again if its piece is not complete."""
         answer = connection.receive()
         piece = waiting.get(answer.opaque)
         if piece is None:
@@ -173,7 +174,7 @@ class StretchPull:
             self._pull(piece, connection, waiting)
 
     def _take(self, piece: _Piece, answer: RemotingCommand, address: str) -> None:
-        """Note what an answer brought, and where its piece goes on."""
+        """Store the messages of an answer, and the next offset of its piece."""
         if answer.code in BUSY_CODES:
             raise PeerSilent(address, f"is busy: {answer.remark}")
         if answer.code not in _STATUSES:
@@ -189,7 +190,7 @@ class StretchPull:
             raise Behind(address, str(self.stretch), piece.position, header.max_offset)
 
     def _moved(self, piece: _Piece, header: PullMessageResponseHeader, address: str) -> int:
-        """Where to go on after the broker named another offset. Raises Behind, OffsetsLost."""
+        """Return the next offset after the broker returned another one. Raises Behind, OffsetsLost."""
         wanted = piece.position
         if header.min_offset <= wanted < header.max_offset and piece.resets < _RESETS:
             piece.resets += 1
@@ -200,7 +201,7 @@ class StretchPull:
         return header.min_offset
 
     def note(self, loss: OffsetsLost) -> None:
-        """Raises it with `fail_on_data_loss`."""
+        """Store the loss, or raise it with `fail_on_data_loss`."""
         if self._fail:
             raise loss
         self.lost.append(loss)

@@ -1,4 +1,4 @@
-"""Offsets of many queues, as brokers tell them: first, next, by time, of a consumer group; and a group's set."""
+"""Offsets of many queues from brokers: first, next, by time, of a consumer group; and commits of a group's offsets."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ Offsets = dict[MessageQueue, int]
 
 
 def first_offsets(cluster: Cluster, queues: Sequence[MessageQueue]) -> Offsets:
-    """Where each queue's first message is that is still kept."""
+    """Return the offset of each queue's first stored message."""
     found = _ask(cluster, queues, RequestCode.GET_MIN_OFFSET, lambda queue: GetMinOffsetRequestHeader(**_fields(queue)))
     return {queue: decode_header(GetMinOffsetResponseHeader, answer).offset for queue, answer in found}
 
 
 def next_offsets(cluster: Cluster, queues: Sequence[MessageQueue]) -> Offsets:
-    """What each queue's next message will have."""
+    """Return the offset of each queue's next message."""
     found = _ask(cluster, queues, RequestCode.GET_MAX_OFFSET, lambda queue: GetMaxOffsetRequestHeader(**_fields(queue)))
     return {queue: decode_header(GetMaxOffsetResponseHeader, answer).offset for queue, answer in found}
 
 
 def offsets_at(cluster: Cluster, queues: Sequence[MessageQueue], timestamp_ms: int) -> Offsets:
-    """Of each queue's first message that was stored at that time or later; its end where there is none."""
+    """Return the offset of each queue's first message stored at that time or later; its end without one."""
 
     def header(queue: MessageQueue) -> AttrsInstance:
         return SearchOffsetRequestHeader(timestamp=timestamp_ms, **_fields(queue))
@@ -51,7 +51,7 @@ def offsets_at(cluster: Cluster, queues: Sequence[MessageQueue], timestamp_ms: i
 
 
 def group_offsets(cluster: Cluster, queues: Sequence[MessageQueue], group: str) -> Offsets:
-    """What the group would consume next; queues are left out in which it has committed nothing."""
+    """Return the next offsets of the group; queues without a committed offset are left out."""
 
     def header(queue: MessageQueue) -> AttrsInstance:
         return QueryConsumerOffsetRequestHeader(consumer_group=group, set_zero_if_not_found=False, **_fields(queue))
@@ -61,9 +61,9 @@ def group_offsets(cluster: Cluster, queues: Sequence[MessageQueue], group: str) 
 
 
 def commit_offsets(cluster: Cluster, group: str, offsets: Mapping[MessageQueue, int]) -> None:
-    """Let the group consume from these offsets on: the last consumed plus one. Answered, so it is known to be kept.
+    """Commit the next offsets of the group: the last consumed plus one. The broker confirms that they are stored.
 
-    Apache's broker does not know a group of which it was never pulled from; there is nothing of it to keep there yet.
+    Apache's broker does not know a group that never pulled from it; it has no offsets of it to store.
     """
 
     def header(queue: MessageQueue) -> AttrsInstance:
@@ -83,7 +83,7 @@ def _ask(
     absent: int | None = None,
     at_master: bool = False,
 ) -> Iterable[tuple[MessageQueue, RemotingCommand]]:
-    """The answers of success; those with the code `absent` are left out. Raises Refused for others."""
+    """Return successful answers; those with the code `absent` are left out. Raises Refused for others."""
 
     def request(queue: MessageQueue) -> RemotingCommand:
         return RemotingCommand.request(code, encode_header(header(queue)))

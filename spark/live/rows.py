@@ -19,13 +19,13 @@ from twisted_mq.storage.columns.record_columns import RecordColumns, intact_reco
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 BATCH_BYTES = 4 << 20
-"""So much is decoded at once, about: one batch."""
+"""Approximate number of bytes that are decoded at once, as one batch."""
 _OFFSET = "queueOffset"
 
 
 @attrs.define
 class RowMaker:
-    """The rows of one stretch. Messages that come twice are given once: offsets ascend."""
+    """Rows of one stretch. Repeated messages are dropped: offsets ascend."""
 
     stretch: Stretch
     columns: Sequence[str]
@@ -36,13 +36,13 @@ class RowMaker:
         self._next_offset = self.stretch.start
 
     def batches(self, bodies: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
-        """Of answers to pulls. Raises LiveError for bytes that are no records."""
+        """Return batches from answers to pulls. Raises LiveError for bytes that are not records."""
         origin = Origin(broker_name=self.stretch.queue.broker_name)
         for data in _joined(bodies):
             yield from self.rows(self._decoded(data), origin)
 
     def rows(self, records: RecordColumns, origin: Origin) -> Iterator[pa.RecordBatch]:
-        """Of records in the queue's order."""
+        """Return batches from records in the queue's order."""
         names = [*self.columns, *({_OFFSET} - set(self.columns))]
         for batch in record_batches(records, names, _exact_tags(self.selection), origin):
             offsets = np.asarray(batch[_OFFSET])
@@ -57,12 +57,12 @@ class RowMaker:
         read = int(records.ends[-1]) if len(records) else 0
         if read < log.size:
             raise LiveError(
-                f"{self.stretch}: {log.size - read} bytes of an answer are no records: {log.fault_at(read)}"
+                f"{self.stretch}: {log.size - read} bytes of an answer are not records: {log.fault_at(read)}"
             )
         return records
 
     def _new(self, offsets: np.ndarray) -> Mask:
-        """Those that lie in the stretch and behind all before them."""
+        """Return the records in the stretch with offsets after all earlier ones."""
         before = np.maximum.accumulate(np.append(self._next_offset - 1, offsets))
         self._next_offset = int(before[-1]) + 1
         new: Mask = (offsets > before[:-1]) & (offsets < self.stretch.end)
@@ -70,7 +70,7 @@ class RowMaker:
 
 
 def _joined(bodies: Iterable[bytes]) -> Iterator[bytes]:
-    """The bodies together, BATCH_BYTES or a body more at a time."""
+    """Join bodies up to BATCH_BYTES, or one body more."""
     held: list[bytes] = []
     size = 0
     for body in bodies:
@@ -84,7 +84,7 @@ def _joined(bodies: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _exact_tags(selection: Selection) -> Wanted:
-    """Brokers compare hashes of tags; readers the tags themselves."""
+    """Select by exact tags; brokers compare only hashes of tags."""
     if selection.selects_all or not is_tag_type(selection.kind):
         return Wanted()
     return Wanted(tags=tuple(split_tags(selection.expression)))

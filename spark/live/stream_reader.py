@@ -1,7 +1,7 @@
-"""Live queues as a stream. Its offset is {topic: {broker: {queue: n}}}: what each queue is read from next.
+"""Live queues as a stream. Its offset is {topic: {broker: {queue: n}}}: the next offset of each queue.
 
-A queue that was not there before enters the offset with its first message, and is read from the batch after: so the
-checkpoint says where every queue was begun, and a batch that is run again is the same.
+A new queue is added to the offset with its first message, and is read from the next batch on: so the checkpoint has the start of
+every queue, and a repeated batch is the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans in the driver's own process, which it keeps connections in; reads in tasks, by options alone."""
+    """Reader of a stream. It plans in the driver's process, where it keeps connections, and reads in tasks, with options only."""
 
     def __init__(self, options: LiveOptions, columns: Sequence[str], held: Held | None = None) -> None:
         """`held`: files that are read before brokers are asked."""
@@ -53,13 +53,13 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def cluster(self) -> Cluster:
-        """Made at first use: the reader also travels to tasks."""
+        """Return the cluster, created at first use because the reader is also sent to tasks."""
         if self._cluster is None:
             self._cluster = Cluster(self.options.access)
         return self._cluster
 
     def initialOffset(self) -> OffsetMap:
-        """Raises LiveError, WrongOption; NoCommitLog where files are not there: they may be gone later, not at first."""
+        """Return the start offsets. Raises LiveError, WrongOption; NoCommitLog if files are missing at the start."""
         if self.held is not None:
             self.held.check()
         queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
@@ -78,7 +78,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = next_offsets(self.cluster, subscribed_queues(self.cluster, self.options, missing_ok=True))
 
     def latestOffset(self, start: OffsetMap, limit: ReadLimit) -> OffsetMap:
-        """Raises LiveError. Whatever lies before `start` is done with: so the last batch's offsets are committed, too."""
+        """Return the next end. Raises LiveError. Messages before `start` are finished, so the last batch's offsets are committed
+        too."""
         self.commit(start)
         begun = flat(start)
         self._newest = self._ends(begun)
@@ -92,7 +93,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return nested({**following, **(first_of_both(self.cluster, new, self.held) if new else {})})
 
     def _is_early(self, begun: Offsets, following: Offsets) -> bool:
-        """Whether a batch has too few messages and may wait for more. The first one, and those of AvailableNow, wait for none."""
+        """Return True if a batch has too few messages and may wait for more. The first one, and those of AvailableNow, do not
+        wait."""
         now, last, least = self.cluster.now(), self._last_batch, self.options.least_offsets
         may_wait = self._target is None and last is not None and now < last + self.options.trigger_delay_seconds
         behind = sum(max(0, self._newest.get(queue, offset) - offset) for queue, offset in begun.items())
@@ -103,7 +105,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return False
 
     def reportLatestOffset(self) -> OffsetMap:
-        """The ends of the queues, for the progress: see `lag`."""
+        """Return the ends of the queues, for the progress: see `lag`."""
         return nested(self._newest)
 
     def partitions(self, start: OffsetMap, end: OffsetMap) -> list[LiveSplit]:
@@ -124,7 +126,7 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # where queues end
 
     def _ends(self, begun: Offsets) -> Offsets:
-        """The ends of all queues that are there now. Raises QueuesGone with failOnDataLoss."""
+        """Return the ends of all present queues. Raises QueuesGone with failOnDataLoss."""
         started, failures = self.cluster.now(), 0
         while True:
             queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
@@ -137,11 +139,11 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if gone and self.options.fail_on_data_loss:
             raise QueuesGone(list(map(queue_text, gone)))
         if gone:
-            log.warning("queues gone, waited for: %s", ", ".join(map(queue_text, gone)))
+            log.warning("queues not served, waiting for: %s", ", ".join(map(queue_text, gone)))
         return next_offsets(self.cluster, queues)
 
     def _following(self, begun: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets:
-        """Where the next batch ends in the queues that were begun."""
+        """Return the end of the next batch in known queues."""
         cut = [queue for queue in begun if ends[queue] < begun[queue]]
         ends = {**ends, **self._begun_anew(cut, begun, ends)}
         if isinstance(limit, ReadAllAvailable):
@@ -160,7 +162,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return held | mean_sizes(self.cluster, asked, self.options.group)
 
     def _begun_anew(self, cut: Sequence[MessageQueue], begun: Offsets, ends: Offsets) -> Offsets:
-        """Of queues that end before what was read of them, as after their topic was made anew: the first offset.
+        """Return the first offset of queues that end before the offset that was read, for example after their topic was created
+        again.
 
         Raises OffsetsLost with failOnDataLoss.
         """
@@ -169,5 +172,5 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         loss = OffsetsLost(queue_text(cut[0]), begun[cut[0]], ends[cut[0]], "the queue ends before what was read of it")
         if self.options.fail_on_data_loss:
             raise loss
-        log.warning("begun anew: %s", loss)
+        log.warning("started again: %s", loss)
         return first_offsets(self.cluster, cut)

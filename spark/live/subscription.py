@@ -1,4 +1,4 @@
-"""Which queues are read now: those of the topics named, or of all that a pattern matches."""
+"""Queues to read now: those of the given topics, or of all topics that match a pattern."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OF_GROUPS = (RETRY_PREFIX, DLQ_PREFIX)
 
 
 def subscribed_queues(cluster: Cluster, options: LiveOptions, *, missing_ok: bool = False) -> list[MessageQueue]:
-    """Sorted. Raises TopicUnknown, unless a topic may be missing, as one that a stream waits for."""
+    """Return the queues, sorted. Raises TopicUnknown, unless a topic may be missing because a stream waits for it."""
     queues: list[MessageQueue] = []
     for topic in _topics(cluster, options):
         try:

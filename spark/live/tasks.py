@@ -1,4 +1,4 @@
-"""What one task reads, and how: the same for batches and streams."""
+"""Splits, and the read of one task: the same for batches and streams."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LiveSplit(InputPartition):
 
 
 def planned(start: Offsets, end: Offsets, options: LiveOptions) -> list[LiveSplit]:
-    """The splits of what lies between two sets of offsets."""
+    """Return the splits between two sets of offsets."""
     found = split(stretches(start, end), options.min_partitions, options.records_per_partition)
     return [LiveSplit(one) for one in found]
 
@@ -44,9 +44,9 @@ def planned(start: Offsets, end: Offsets, options: LiveOptions) -> list[LiveSpli
 def read_split(
     partition: InputPartition, options: LiveOptions, columns: Sequence[str], held: Held | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one split, in the queue's order: out of files what they hold. Raises LiveError."""
+    """Yield the rows of one split, in the queue's order, from files as far as possible. Raises LiveError."""
     if not isinstance(partition, LiveSplit):
-        return  # what Spark hands out where there are no splits
+        return  # Spark's value if there are no splits
     stretch = partition.stretch
     maker = RowMaker(stretch, columns, options.selection)
     with settled(), kept_cluster(options.access) as cluster:
@@ -58,10 +58,10 @@ def read_split(
 
 
 def _pulled(cluster: Cluster, stretch: Stretch, options: LiveOptions, maker: RowMaker) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch, from brokers."""
+    """Yield the rows of a stretch, from brokers."""
     pull = StretchPull(
         stretch, options.group, options.selection, options.limits, fail_on_data_loss=options.fail_on_data_loss
     )
     yield from maker.batches(pulled_bodies(cluster, pull))
     for loss in pull.lost:
-        log.warning("messages lost, passed over: %s", loss)
+        log.warning("messages lost, skipped: %s", loss)

@@ -1,4 +1,4 @@
-"""What HTML pages of figures are made of: no outside parts, pictures stand in them as SVG, the style in the head."""
+"""Parts of HTML pages: no external resources, charts are inline SVG, the style is in the head."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ td.bad { color: var(--bad); font-weight: 600; }
 
 @attrs.frozen
 class Field:
-    """A table's column: its heading, how its cells look (`number`, `plain`: one line, `text`), whether they tell faults."""
+    """A table's column: its heading, the style of its cells (`number`, `plain`: one line, `text`), and whether they show
+    faults."""
 
     name: str
     look: str = "number"
@@ -41,7 +42,7 @@ class Field:
 
 
 def document(title: str, parts: Iterable[str]) -> str:
-    """A whole page of these elements."""
+    """Return a whole page of these elements."""
     body = "\n".join((f"<h1>{escape(title)}</h1>", *parts))
     head = (
         f"<meta charset=utf-8><meta name=viewport content='width=device-width'><title>{escape(title)}</title>"
@@ -51,18 +52,18 @@ def document(title: str, parts: Iterable[str]) -> str:
 
 
 def picture_card(svg: str) -> str:
-    """A picture's file as an element: without XML declaration and document type, which have no place inside a page."""
+    """Return an SVG file as an element, without XML declaration and document type."""
     return f"<div class='card picture'>{svg[svg.index('<svg') :]}</div>"
 
 
 def tiles(found: Iterable[tuple[str, str, str]]) -> str:
-    """Figures side by side, each its name, its value, and `bad`, `good` or nothing."""
+    """Return numbers side by side, each with its name, its value, and `bad`, `good` or nothing."""
     made = (f"<div class='tile {state}'><b>{escape(value)}</b>{escape(name)}</div>" for name, value, state in found)
     return f"<div class=tiles>{''.join(made)}</div>"
 
 
 def table(title: str, fields: Sequence[Field], rows: Sequence[Sequence[object]], note: str = "") -> str:
-    """A heading, a note and the rows; the word "none" where there are none."""
+    """Return a heading, a note and the rows; the word "none" without rows."""
     heading = f"<h2>{escape(title)}</h2>" + (f"<p class=faint>{escape(note)}</p>" if note else "")
     if not rows:
         return f"<h2>{escape(title)}</h2><p class=faint>none</p>"
@@ -80,5 +81,5 @@ def _cell(field: Field, value: object) -> str:
 
 
 def escape(text: str) -> str:
-    """Text as a page shows it."""
+    """Escape text for a page."""
     return html.escape(text)

@@ -1,4 +1,4 @@
-"""What pictures of figures are drawn with: the look, axes without frames, bars of counts."""
+"""Parts of charts: the style, axes without frames, bars of counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLUE, TEAL = "#2f6fde", "#12937e"
 
 
 def styled() -> AbstractContextManager[None]:
-    """The look, while pictures are drawn and written."""
+    """Set the style while charts are drawn and written."""
     return matplotlib.rc_context(
         {
             "font.family": "sans-serif",
@@ -38,7 +38,7 @@ def styled() -> AbstractContextManager[None]:
 
 
 def picture_bytes(figure: Figure, kind: str) -> bytes:
-    """The picture as "png" or "svg"."""
+    """Return the chart as "png" or "svg"."""
     target = io.BytesIO()
     with styled():
         figure.savefig(target, format=kind, dpi=130, metadata={"Date": None} if kind == "svg" else None)
@@ -46,7 +46,7 @@ def picture_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def bare(axes: Axes) -> None:
-    """No frame but the line below, no ticks."""
+    """Remove the frame except the line below, and the ticks."""
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0)
@@ -54,7 +54,7 @@ def bare(axes: Axes) -> None:
 
 
 def label_bars(axes: Axes, labels: list[str], values: list[float], texts: list[str]) -> None:
-    """What stands before horizontal bars, drawn from the top, and behind them."""
+    """Set the labels before and after horizontal bars, from top to bottom."""
     axes.set_yticks(range(len(labels)), [shortened(label) for label in labels])
     axes.invert_yaxis()
     axes.set_xlim(0, max(values, default=1) * 1.18 or 1)
@@ -67,7 +67,7 @@ def label_bars(axes: Axes, labels: list[str], values: list[float], texts: list[s
 
 
 def count_axis(axes: Axes) -> None:
-    """Whole numbers upwards, with lines across."""
+    """Set an axis of whole numbers upwards, with grid lines."""
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count_text(int(value))))
     axes.grid(axis="y", color=GRID, linewidth=0.8)
@@ -75,13 +75,13 @@ def count_axis(axes: Axes) -> None:
 
 
 def say_none(axes: Axes) -> None:
-    """In place of bars."""
+    """Draw the text "no messages" instead of bars."""
     axes.text(0.5, 0.5, "no messages", ha="center", va="center", color=FAINT, transform=axes.transAxes)
     axes.set_axis_off()
 
 
 def shortened(name: str) -> str:
-    """A name, its middle left out where it is long."""
+    """Return a name, without its middle if it is long."""
     if len(name) <= NAME_LENGTH:
         return name
     half = (NAME_LENGTH - 1) // 2

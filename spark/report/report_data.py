@@ -1,4 +1,4 @@
-"""The figures of a store report, collected by a few Spark jobs."""
+"""Data of a store report, collected by a few Spark jobs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from twisted_mq.spark.source.log_stretch import Damage
 from twisted_mq.spark.source.stores import Store, list_log_files
 
 LISTED = 50
-"""So many single gaps and duplicates a report names; the sums count all."""
+"""Maximum number of single gaps and duplicates in a report; the sums count all."""
 INTERVALS = 60
 
 
 @attrs.frozen
 class QueueFigures:
-    """One queue. `missing` counts queue offsets in gaps, `bad_crc` messages; times are ms since 1970 or None."""
+    """Numbers of one queue. `missing` counts queue offsets in gaps, `bad_crc` messages; times are ms since 1970 or None."""
 
     topic: str
     queue_id: int
@@ -40,7 +40,7 @@ class QueueFigures:
 
 @attrs.frozen
 class TopicFigures:
-    """One topic. Latencies are ms from born to stored, None where no message has both times.
+    """Numbers of one topic. Latencies are ms from born to stored, None if no message has both times.
 
     `duplicate_keys` counts unique keys that were sent several times, `extra` the messages beyond their first sends.
     """
@@ -77,7 +77,7 @@ class TopicFigures:
 
 @attrs.frozen
 class StoreReport:
-    """All figures; topics are sorted with users' own first. `latency_steps` goes with latency.STEPS_MS, negative first.
+    """All numbers of a report; user topics are first. `latency_steps` matches latency.STEPS_MS, with negative first.
 
     `over_time` counts messages in INTERVALS equal intervals from the first store time to the last. `gaps` and
     `duplicates` are the first LISTED rows of the jobs of those names.
@@ -94,7 +94,7 @@ class StoreReport:
     duplicates: tuple[Row, ...] = ()
 
     def total(self, figure: str) -> int:
-        """A figure of TopicFigures summed over all topics."""
+        """Return the sum of a field of TopicFigures over all topics."""
         return sum(getattr(topic, figure) for topic in self.topics)
 
     @property
@@ -112,20 +112,20 @@ class StoreReport:
 
 @attrs.frozen
 class _Tables:
-    """What jobs read of one store, all up to the same end; each reads its own columns only, and nothing is kept."""
+    """Messages of one store for jobs, all up to the same end; each job reads its own columns only, and nothing is cached."""
 
     session: SparkSession
     store: str
     end: int
 
     def of(self, job: ModuleType) -> DataFrame:
-        """The messages with the columns that a job needs."""
+        """Return the messages with the columns that a job needs."""
         options = {"columns": ",".join(job.COLUMNS), "endOffset": str(self.end)}
         return self.session.read.format(FORMAT).options(**options).load(self.store)
 
 
 def collect_report(session: SparkSession, store: str) -> StoreReport:
-    """Read a store and work out its report. Raises NoCommitLog."""
+    """Read a store and compute its report. Raises NoCommitLog."""
     files = list_log_files(Store(store))
     tables = _Tables(session, store, complete_end(Store(store), files))
     return _collect(tables, len(files), sum(file.size for file in files))

@@ -59,7 +59,7 @@ _DAMAGE_FIELDS = (Field("File", "text"), Field("Physical offset"), Field("Bytes"
 
 
 def page(report: StoreReport, picture: str) -> str:
-    """The whole page; `picture` is the text of an SVG file."""
+    """Return the whole page; `picture` is the text of an SVG file."""
     parts = [
         f"<p class=faint>{escape(_span(report))}</p>",
         f"<p class=faint><code>{escape(report.path)}</code></p>",

@@ -1,4 +1,4 @@
-"""The picture of a store report: messages a topic, latency from born to stored, messages over time."""
+"""The charts of a store report: messages by topic, latency from born to stored, messages over time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KIND_COLOURS = {
 
 
 def draw_report(report: StoreReport) -> Figure:
-    """The three charts; of many topics the largest are shown."""
+    """Draw the three charts; of many topics only the largest are shown."""
     with styled():
         shown = _shown_topics(report)
         topics_inches = max(0.3 * len(shown), 1.2) + 0.6
@@ -47,7 +47,7 @@ def draw_report(report: StoreReport) -> Figure:
 
 
 def _shown_topics(report: StoreReport) -> list[TopicFigures]:
-    """The largest topics in the report's order: users' own before the broker's."""
+    """Return the largest topics in the report's order: user topics before system topics."""
     return sorted(report.topics, key=lambda topic: (topic.kind, -topic.messages))[:TOPICS_SHOWN]
 
 
@@ -70,7 +70,7 @@ def _explain_colours(axes: Axes, topics: Sequence[TopicFigures]) -> None:
 
 
 def _draw_latency(axes: Axes, counts: Sequence[int]) -> None:
-    """Bars from the first step that has messages to the last."""
+    """Draw bars from the first step with messages to the last."""
     axes.set_title("From born to stored")
     filled = [row for row, count in enumerate(counts) if count]
     if not filled:

@@ -1,4 +1,4 @@
-"""Figures as people read them, the same in the terminal and on the page."""
+"""Readable forms of numbers, the same in the terminal and on the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def count_text(count: int) -> str:
 
 
 def count_or_dash(count: int) -> str:
-    """A dash for 0, so that what is not 0 stands out."""
+    """Return a dash for 0, so that other numbers are visible."""
     return count_text(count) if count else NOTHING
 
 
@@ -35,7 +35,7 @@ def bytes_text(size: int) -> str:
 
 
 def duration_text(ms: int | None) -> str:
-    """A span of time: 12 ms, 1.5 s, 2.0 min, 3.1 h; a dash for None."""
+    """Return a duration: 12 ms, 1.5 s, 2.0 min, 3.1 h; a dash for None."""
     if ms is None:
         return NOTHING
     for unit_ms, unit in ((_HOUR_MS, "h"), (_MINUTE_MS, "min"), (_SECOND_MS, "s")):
@@ -45,19 +45,19 @@ def duration_text(ms: int | None) -> str:
 
 
 def time_text(ms: int | None) -> str:
-    """A moment in UTC, to the second; a dash for None."""
+    """Return a time in UTC, to the second; a dash for None."""
     if ms is None:
         return NOTHING
     return datetime.datetime.fromtimestamp(ms / 1000, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def offsets_text(first: int, last: int) -> str:
-    """0..99, or 7 for a single offset."""
+    """Return 0..99, or 7 for a single offset."""
     return str(first) if first == last else f"{first}..{last}"
 
 
 def step_texts() -> list[str]:
-    """The names of a latency histogram's steps: below 0, 0-1 ms, 1-2 ms, ..., over 1.0 h."""
+    """Return the names of the steps of a latency histogram: below 0, 0-1 ms, 1-2 ms, ..., over 1.0 h."""
     names = ["below 0"]
     for step, following in itertools.pairwise(STEPS_MS):
         low, high = duration_text(step).split(), duration_text(following).split()

@@ -1,7 +1,7 @@
 """The store report: `python -m twisted_mq.spark.report STORE_DIR --out DIR`.
 
-Prints messages and bytes a topic and queue, gaps, duplicates and latency as tables, and writes DIR/report.html with
-the same and more, and its picture as DIR/report.png.
+Prints messages and bytes by topic and queue, gaps, duplicates and latency as tables, and writes DIR/report.html with the same and
+more, and its charts to DIR/report.png.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from twisted_mq.spark.report.report_words import bytes_text, count_or_dash, coun
 
 QUEUES_PRINTED = 60
 _PLAIN_WIDTH = 200
-"""Characters a line where the output is no terminal."""
+"""Characters per line if the output is not a terminal."""
 
 _FIELDS = ("topic", "queue", "messages", "bytes", "offsets", "missing", "duplicates", "bad crc", "p50", "p99", "max")
 _TEXT_FIELDS = 1
 
 
 def print_report(report: StoreReport, console: Console) -> None:
-    """The tables: a line a topic, and under it one a queue where there is more than one."""
+    """Print the tables: one line per topic, followed by its queues if it has several."""
     table = Table(title="Messages of the store", title_justify="left", header_style="bold")
     for position, field in enumerate(_FIELDS):
         table.add_column(field, justify="left" if position < _TEXT_FIELDS else "right", overflow="fold")
@@ -96,7 +96,7 @@ def _print_checks(report: StoreReport, console: Console) -> None:
 
 
 def write_report(report: StoreReport, directory: Path) -> tuple[Path, Path]:
-    """Write page and picture into the directory, which is made if missing; returns both paths."""
+    """Write page and charts to the directory, which is created if missing; return both paths."""
     directory.mkdir(parents=True, exist_ok=True)
     figure = draw_report(report)
     picture = directory / "report.png"
@@ -113,8 +113,8 @@ def _console() -> Console:
 
 @click.command()
 @click.argument("store")
-@click.option("--out", default="out", show_default=True, help="Directory of report.html and report.png.")
-@click.option("--cores", type=int, help="How many tasks run at once; all cores by default.")
+@click.option("--out", default="out", show_default=True, help="Write report.html and report.png to this directory.")
+@click.option("--cores", type=int, help="Number of tasks that run in parallel; by default all cores.")
 def main(store: str, out: str, cores: int | None) -> None:
     """Read the commit log in STORE with Spark and report on it.
 

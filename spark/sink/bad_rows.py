@@ -1,4 +1,4 @@
-"""Rows that are no messages: named and logged, or put aside as Parquet.
+"""Rows that are not valid messages: logged, or written to Parquet files.
 
     session.read.parquet(DIRECTORY)  # the row's columns, and query, batch, partition, row, reason
 
@@ -20,11 +20,11 @@ from twisted_mq.spark.sink.errors import WrongRow
 
 log = logging.getLogger(__name__)
 _MOST_LOGGED = 20
-"""So many rows of a task are named in its log; the others are counted."""
+"""Maximum number of rows of a task in its log; the others are counted."""
 
 
 class OnBadRow(enum.StrEnum):
-    """What becomes of a row that is no message."""
+    """Handling of a row that is not a valid message."""
 
     FAIL = "fail"
     SKIP = "skip"
@@ -42,9 +42,9 @@ class BadRows:
         self._writer: pq.ParquetWriter | None = None
 
     def add(self, batch: pa.RecordBatch, found: Sequence[tuple[int, WrongRow]]) -> None:
-        """Note some rows of a batch: the place of each in the batch, and why it is no message."""
+        """Add rows of a batch: the position of each in the batch, and why it is not a message."""
         for _, error in found[: max(0, _MOST_LOGGED - self.count)]:
-            log.warning("row left out: %s", error)
+            log.warning("row skipped: %s", error)
         self.count += len(found)
         if self._directory is not None and found:
             self._write(batch.take(pa.array([place for place, _ in found])), [error for _, error in found])
@@ -64,7 +64,7 @@ class BadRows:
     def close(self) -> None:
         """Make the task's file visible."""
         if self.count > _MOST_LOGGED:
-            log.warning("rows left out: %d in all", self.count)
+            log.warning("rows skipped: %d in all", self.count)
         if self._writer is not None:
             self._writer.close()
             system, root = self._place()

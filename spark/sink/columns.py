@@ -1,20 +1,20 @@
-"""The columns that the sink takes, and the messages that rows of them are.
+"""The columns of the sink, and their conversion to messages.
 
     body         binary or string               needed
-    topic        string                         needed, unless the option `topic` says it for all
+    topic        string                         needed, unless the option `topic` sets it for all
     tags         string
-    keys         string or array<string>        of a string, keys with a space between
+    keys         string or array<string>        in a string, keys are separated by spaces
     properties   map<string,string>             the user's own
     delayLevel   int                            one of the broker's delay levels, from 1
-    deliverAt    timestamp                      when it is to be delivered
-    queue        int                            place in the topic's queues, which stand by broker name and queue id
+    deliverAt    timestamp                      time of delivery
+    queue        int                            position in the topic's queues, sorted by broker name and queue id
     shardingKey  string                         rows of one key go to one queue, in order
-    uniqKey      string                         id of the message; the sink makes one for rows without
+    uniqKey      string                         id of the message; the sink creates a missing one
 
-Null means none; null in `topic` means the option.
+Null means no value; null in `topic` means the option.
 
-Rows of the source, which have the column `queueOffset`, are taken as they are: columns that no message has are left out, so are
-the properties that belong to a message's first life, and the option `topic` replaces the topic that the rows came from.
+Rows of the source, which have the column `queueOffset`, can be written unchanged. Columns that a message does not have are
+skipped, and so are properties of the original message's storage. The option `topic` replaces the topic of the rows.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ COLUMN_TYPES: dict[str, tuple[str, ...]] = {
 }
 """Column -> the Spark types that it may have."""
 OF_SOURCE = "queueOffset"
-"""Rows with this column are the source's."""
+"""Column that identifies rows of the source."""
 _SOURCE_TYPES = {column.name: column.type for column in COLUMNS if column.name not in COLUMN_TYPES}
-"""Columns of the source that no message has -> their Spark type."""
+"""Columns of the source that a message does not have -> their Spark type."""
 NOT_SENT = RESERVED_PROPERTIES | BROKERS_PROPERTIES | {
     PROPERTY_INNER_BASE,
     PROPERTY_INNER_NUM,
     PROPERTY_ORDERED,
     PROPERTY_TRANSACTION_ID,
 }  # fmt: skip
-"""Properties that belong to the first life of a message that was read."""
+"""Properties of the original message that are not sent again."""
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 """maxMessageSize of brokers and clients."""
@@ -84,7 +84,7 @@ _SEPARATORS = ("\x01", "\x02")
 
 
 def check_columns(schema: StructType, topic: str | None) -> None:
-    """Raises WrongColumn for rows that cannot be messages."""
+    """Check the columns of rows. Raises WrongColumn if rows cannot be messages."""
     found = {field.name: field.dataType.simpleString() for field in schema.fields}
     of_source = _SOURCE_TYPES if OF_SOURCE in found else {}
     for name, kind in found.items():
@@ -92,8 +92,10 @@ def check_columns(schema: StructType, topic: str | None) -> None:
             continue
         if name not in COLUMN_TYPES:
             near = difflib.get_close_matches(name, COLUMN_TYPES, 1)
-            hint = f", {near[0]!r} perhaps?" if near else ""
-            raise WrongColumn(name, f"the sink has no such column{hint}; there are {', '.join(COLUMN_TYPES)}")
+            hint = f", did you mean {near[0]!r}?" if near else ""
+            raise WrongColumn(
+                name, f"the sink does not have this column{hint}; the columns are {', '.join(COLUMN_TYPES)}"
+            )
         if kind not in COLUMN_TYPES[name]:
             raise WrongColumn(name, f"is of type {kind}, {' or '.join(COLUMN_TYPES[name])} is needed")
     if "body" not in found:
@@ -104,20 +106,20 @@ def check_columns(schema: StructType, topic: str | None) -> None:
 
 @attrs.frozen
 class Compression:
-    """Bodies of more than `over_bytes` leave compressed; `kind` None: none does."""
+    """Compression of bodies of more than `over_bytes`; `kind` None: no compression."""
 
     kind: CompressionType | None = None
     over_bytes: int = 4096
 
     def applied(self, body: bytes) -> tuple[bytes, int]:
-        """The body as it leaves, and what sysFlag says of it."""
+        """Return the body to send, and its bits of sysFlag."""
         if self.kind is None or len(body) <= self.over_bytes:
             return body, 0
         return compress(body, self.kind), MessageSysFlag.COMPRESSED_FLAG | self.kind.sys_flag
 
 
 class Outgoing(NamedTuple):
-    """One row as a message. `place` is the queue that it must go to, None for any; `alone` keeps it out of batches."""
+    """A row as a message. `place` is the required queue, None for any; `alone` keeps it out of batches."""
 
     row: int
     topic: str
@@ -130,7 +132,8 @@ class Outgoing(NamedTuple):
 
 @attrs.define
 class RowReader:
-    """The messages of one partition's rows, in order; `source` names query, batch and partition in each message's id."""
+    """Reader of one partition's rows as messages, in order; `source` identifies query, batch and partition in each message's
+    id."""
 
     topic: str | None
     source: str
@@ -139,14 +142,14 @@ class RowReader:
     _next_row: int = 0
 
     def messages(self, batch: pa.RecordBatch) -> Iterator[Outgoing]:
-        """Raises WrongRow."""
+        """Yield the messages of rows. Raises WrongRow."""
         for message in self.read(batch):
             if isinstance(message, WrongRow):
                 raise message
             yield message
 
     def read(self, batch: pa.RecordBatch) -> Iterator[Outgoing | WrongRow]:
-        """A message for each row, or the reason why it is none."""
+        """Return a message for each row, or the reason why it is not one."""
         columns = {name: column.to_pylist() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
         absent = [None] * batch.num_rows
         of_source = OF_SOURCE in columns
@@ -159,7 +162,7 @@ class RowReader:
                 yield error
 
     def _sent_again(self, values: dict[str, Any]) -> dict[str, Any]:
-        """A row of the source, without what belongs to the message's first life."""
+        """Return a row of the source without properties of the original message."""
         kept = [(name, value) for name, value in values["properties"] or () if name not in NOT_SENT]
         return {**values, "properties": kept, "topic": self.topic or values["topic"]}
 
@@ -181,7 +184,7 @@ class RowReader:
         topic = values["topic"] or self.topic
         fault = topic_fault(topic)
         if fault is not None or topic in NOT_ALLOWED_SEND_TOPICS:
-            raise self._wrong(row, f"topic {topic!r}: {fault or 'belongs to the broker'}")
+            raise self._wrong(row, f"topic {topic!r}: {fault or 'is a system topic'}")
         return str(topic)
 
     def _body(self, row: int, values: Mapping[str, Any]) -> bytes:
@@ -211,19 +214,19 @@ class RowReader:
         for name, value in properties.items():
             if value is None or any(mark in name or mark in value for mark in _SEPARATORS):
                 raise self._wrong(
-                    row, f"property {name!r}={value!r}: no text, or with a character that parts properties"
+                    row, f"property {name!r}={value!r}: must be text without the characters U+0001 and U+0002"
                 )
         return properties
 
     def _keys(self, row: int, keys: str | list[str | None] | None) -> str | None:
-        """The keys as one text. A blank ends a key, so an array's keys have none."""
+        """Return the keys as one text. Spaces separate keys, so keys in an array must not have any."""
         if not isinstance(keys, list):
             return keys
         for place, key in enumerate(keys):
             if not key:
                 raise self._wrong(row, f"keys[{place}] is {'null' if key is None else 'empty'}")
             if KEY_SEPARATOR in key:
-                raise self._wrong(row, f"keys[{place}]={key!r} has a blank, which ends a key: it would become several")
+                raise self._wrong(row, f"keys[{place}]={key!r} has a space, which separates keys")
         return KEY_SEPARATOR.join(filter(None, keys)) or None
 
     def _delay_level(self, row: int, level: int | None) -> str | None:
@@ -236,5 +239,5 @@ class RowReader:
 
 
 def _milliseconds(time: Any) -> str | None:
-    """A timestamp as ms since 1970."""
+    """Return a timestamp as ms since 1970."""
     return None if time is None else str(round(time.timestamp() * 1000))

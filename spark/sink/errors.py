@@ -1,4 +1,4 @@
-"""Errors of the sink: each names the row, or the rows of the one send that failed."""
+"""Errors of the sink: each has the row, or the rows of the send that failed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from twisted_mq.spark.errors import StoreReadError
 
 
 class SinkError(StoreReadError):
-    """Root of all errors about rows that cannot be written."""
+    """Base class of all errors about rows that cannot be written."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return SinkError, (str(self),)
 
 
 class WrongColumn(SinkError):
-    """The rows have not the columns that the sink takes."""
+    """Raised when rows do not have the columns that the sink needs."""
 
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(f"column {column!r}: {reason}")
@@ -21,7 +21,7 @@ class WrongColumn(SinkError):
 
 
 class WrongRow(SinkError):
-    """A row that is no message; `row` counts from 0 in its partition."""
+    """Raised for a row that is not a valid message; `row` counts from 0 in its partition."""
 
     def __init__(self, row: int, partition: int, reason: str) -> None:
         super().__init__(f"row {row} of partition {partition}: {reason}")
@@ -31,7 +31,7 @@ class WrongRow(SinkError):
 
 
 class RowsRefused(SinkError):
-    """A broker will not take a send."""
+    """Raised when a broker refuses a send."""
 
     def __init__(self, first: int, last: int, partition: int, where: str, code: int, remark: str) -> None:
         rows = f"row {first}" if first == last else f"rows {first} to {last}"
@@ -41,12 +41,12 @@ class RowsRefused(SinkError):
 
 
 class BatchRefused(SinkError):
-    """Some partitions of a stream's batch have rows that are no messages; nothing of these partitions is stored."""
+    """Raised when partitions of a stream's batch have rows that are not valid messages; nothing of these partitions is stored."""
 
     def __init__(self, wrong: list[str], partitions: int, kept: bool) -> None:
         again = "are not sent again" if kept else "are sent again, as no checkpointLocation keeps which they are"
         super().__init__(
             f"{'; '.join(wrong)}; nothing of {'this partition' if len(wrong) == 1 else 'these partitions'} is stored, "
             f"the batch's other {partitions - len(wrong)} partitions are stored and {again} when the query is started again; "
-            "onBadRow=skip or onBadRow=quarantine goes on without such rows"
+            "onBadRow=skip or onBadRow=quarantine continues without such rows"
         )

@@ -1,4 +1,4 @@
-"""Sends: several messages of one queue in one request, or one by itself. Pure functions."""
+"""Send requests: several messages of one queue in one request, or a single message. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DEFAULT_QUEUES = 4
 
 @attrs.define
 class Frame:
-    """Messages of one topic that leave together, in order; `size` is that of the request's body in bytes."""
+    """Messages of one topic that are sent together, in order; `size` is that of the request's body in bytes."""
 
     messages: list[Outgoing] = attrs.field(factory=list)
     _entries: list[bytes] = attrs.field(factory=list)
@@ -34,7 +34,7 @@ class Frame:
         self.size += len(entry)
 
     def takes(self, message: Outgoing, most_messages: int, most_bytes: int) -> bool:
-        """Whether the message may come behind those that are in it."""
+        """Return True if the message can be added to the frame."""
         if not self.messages:
             return True
         alone = message.alone or self.messages[0].alone
@@ -43,11 +43,11 @@ class Frame:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The first and the last."""
+        """Return the first and the last row."""
         return self.messages[0].row, self.messages[-1].row
 
     def request(self, queue: MessageQueue, group: str, now_ms: int) -> RemotingCommand:
-        """To this queue."""
+        """Return the request to this queue."""
         batch = len(self.messages) > 1
         message = self.messages[0]
         header = SendMessageRequestHeaderV2(

@@ -1,4 +1,4 @@
-"""The messages of one partition, held back until all of its rows are known to be messages."""
+"""The messages of one partition, held until all of its rows are known to be valid."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import IO
 from twisted_mq.spark.sink.columns import Outgoing
 
 MOST_BYTES = 64 << 20
-"""More than so many bytes go to a temporary file."""
+"""Limit of bytes in memory; more are written to a temporary file."""
 _DIGEST_BYTES = 16
 
 
 class HeldMessages:
-    """Messages in order. `digest` says which messages they are, in whatever order, and where their ids come from."""
+    """Messages in order. `digest` identifies the set of messages, in any order, and the source of their ids."""
 
     def __init__(self, source: str, most_bytes: int = MOST_BYTES) -> None:
-        """`source`: how the ids begin that the sink makes of the partition's rows."""
+        """`source`: prefix of the ids that the sink creates for the partition's rows."""
         self._source = source.encode()
         self._most_bytes = most_bytes
         self._messages: list[Outgoing] = []
@@ -38,7 +38,7 @@ class HeldMessages:
             self._messages, self._size = [], 0
 
     def _hash(self, message: Outgoing) -> int:
-        """Of everything but the row's number, which depends on the order of the rows."""
+        """Return a hash of everything except the row's number, which depends on the order of the rows."""
         properties = message.properties.replace(b"%s-%d\x02" % (self._source, message.row), b"\x02")
         text = pickle.dumps((message.topic, message.place, properties, message.body))
         return int(hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest(), 16)

@@ -21,19 +21,20 @@ from twisted_mq.spark.sink.sending import SendLimits
 
 @attrs.frozen
 class SinkOptions:
-    """Where to write and how.
+    """Options for writing to topics.
 
     | option | meaning | default |
     |---|---|---|
-    | topic | the topic of rows that name none in the column `topic` | none |
+    | topic | topic of rows without a value in the column `topic` | none |
     | group | the producer group that brokers see | SPARK_SINK |
-    | batchMessages | how many messages leave together at most | 500 |
-    | batchBytes | how many bytes leave together at most, about; a message by itself may have 4 MiB | 512k |
-    | compression | `zlib`, `lz4`, `zstd`: bodies leave compressed, each message by itself; `none` | none |
-    | compressOver | bodies of more bytes are compressed | 4k |
-    | onBadRow | a row that is no message: `fail` ends the query; `skip` logs it; `quarantine` puts it aside | fail |
-    | quarantine | with onBadRow=quarantine: a directory or URI for such rows, as Parquet, with the reason | none |
-    | sendsInFlight | how many sends of a task are under way or wait at most; a queue has one under way | 8 |
+    | batchMessages | largest number of messages in one send | 500 |
+    | batchBytes | approximate largest number of bytes in one send; a single message may have 4 MiB | 512k |
+    | compression | `zlib`, `lz4`, `zstd`: compress each body; `none` | none |
+    | compressOver | size above which bodies are compressed | 4k |
+    | onBadRow | for a row that is not a valid message: `fail` ends the query; `skip` logs it; `quarantine` writes it to a
+    directory | fail |
+    | quarantine | with onBadRow=quarantine: directory or URI for such rows, as Parquet, with the reason | none |
+    | sendsInFlight | largest number of sends of a task that are in flight or wait; each queue has one in flight | 8 |
     """
 
     access: Access
@@ -44,7 +45,7 @@ class SinkOptions:
     on_bad_row: OnBadRow = OnBadRow.FAIL
     quarantine: str | None = None
     checkpoint: str | None = attrs.field(default=None, eq=False)
-    """Where Spark keeps the checkpoint of the stream that is written; known if the query's options say so."""
+    """Directory of the checkpoint of the written stream; known if it is set in the query's options."""
 
 
 def _topic(name: str, value: str) -> str:
@@ -83,7 +84,7 @@ _SINK: Parsers = {
     "quarantine": ("quarantine", text),
 }
 _CHECKPOINT = "checkpointlocation"
-"""Spark's own option, in small letters."""
+"""Spark's own option, in lower case."""
 _LIMITS: Parsers = {
     "batchMessages": ("messages", positive),
     "batchBytes": ("size_bytes", values.size_bytes),
@@ -97,7 +98,7 @@ OPTION_NAMES = (*ACCESS_OPTIONS, *_SINK, *_LIMITS, *_COMPRESSION)
 
 
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
-    """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
+    """Parse the options from Spark; their names are not case-sensitive. Raises WrongOption."""
     known = named(given, OPTION_NAMES)
     limits = SendLimits(**take(known, _LIMITS))
     compression = Compression(**take(known, _COMPRESSION))
@@ -112,7 +113,7 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def checked_sink(given: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
-    """The options for writing rows of this schema, looked at before any task runs.
+    """Return the options for writing rows of this schema, checked before any task runs.
 
     Raises WrongOption, WrongColumn; TopicUnknown for the option's topic, NameServersSilent.
     """

@@ -1,4 +1,5 @@
-"""One partition's rows, sent by one task; rows that are no messages, and partitions that are stored already, are not sent."""
+"""Send of one partition's rows by one task; rows that are not valid messages, and partitions that are already stored, are not
+sent."""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ from twisted_mq.spark.worker import settled
 
 @attrs.define
 class Written(WriterCommitMessage):
-    """What one task sent.
+    """Result of one task.
 
-    `doubtful` of the messages are stored, but not as safely as their broker is set to; `bad` rows were left out. `digest` says
-    which messages a stream's partition had. `wrong` names the row because of which nothing of the partition was sent.
+    `doubtful` counts messages that are stored, but not flushed or replicated as the broker is configured; `bad` rows were
+    skipped. `digest` identifies the messages of a stream's partition. `wrong` is the row that prevented the send of the
+    partition.
     """
 
     messages: int
@@ -37,7 +39,7 @@ class Written(WriterCommitMessage):
 
 @attrs.frozen
 class PartitionWrite:
-    """One partition of one batch of a query; a write that is no stream has one batch."""
+    """A partition of a batch of a query; a write that is not a stream has one batch."""
 
     options: SinkOptions
     query: str
@@ -46,7 +48,7 @@ class PartitionWrite:
 
     @property
     def source(self) -> str:
-        """How the ids of its messages begin."""
+        """Return the prefix of the ids of its messages."""
         return f"{self.query}-{self.batch}-{self.partition}"
 
     def send(self, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -58,7 +60,7 @@ class PartitionWrite:
         return Written(sender.sent, sender.doubtful, bad.count)
 
     def send_whole(self, batches: Iterator[pa.RecordBatch], stored: frozenset[str]) -> Written:
-        """Send all rows, or none: where one is no message, or where they are `stored` already. Raises SinkError, LiveError."""
+        """Send all rows, or none if one is not valid or if they are already `stored`. Raises SinkError, LiveError."""
         held = HeldMessages(self.source)
         with contextlib.closing(held), self._sender() as sender, contextlib.closing(self._bad_rows()) as bad:
             try:
@@ -83,7 +85,7 @@ class PartitionWrite:
         return BadRows(self.query, self.batch, self.partition, self.options.quarantine)
 
     def _messages(self, batches: Iterator[pa.RecordBatch], sender: PartitionSender, bad: BadRows) -> Iterator[Outgoing]:
-        """The rows as messages; those that are none are left to `bad`. Raises WrongRow if the options say so."""
+        """Yield the rows as messages; rows that are not valid go to `bad`. Raises WrongRow if the options require it."""
         reader = RowReader(self.options.topic, self.source, self.partition, self.options.compression)
         for batch in batches:
             wrong: list[tuple[int, WrongRow]] = []
@@ -99,7 +101,7 @@ class PartitionWrite:
 
 
 def _refused(sender: PartitionSender, message: Outgoing) -> WrongRow | None:
-    """Why no queue takes the message; None where one does."""
+    """Return the reason why no queue accepts the message, or None."""
     try:
         sender.check(message)
     except WrongRow as error:

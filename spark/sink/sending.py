@@ -1,8 +1,8 @@
-"""Sends the messages of one partition: in frames, several under way, each queue's in order.
+"""Send the messages of one partition in frames: several in flight, those of each queue in order.
 
-Messages of a lane, which is a queue, have one frame under way at a time and the next one behind its answer, so their order
-is kept whatever the broker's threads do. Frames under way and waiting are bounded; past the bound an answer is waited for.
-A frame without an answer is sent again: what it holds may be stored twice, with the same ids.
+A lane belongs to a queue. It has one frame in flight at a time, and sends the next one after the answer, so the order is kept
+independent of the broker's threads. The number of frames in flight and waiting is bounded; at the bound the sender waits for an
+answer. A frame without an answer is sent again: its messages may be stored twice, with the same ids.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STORED = frozenset(
         ResponseCode.SLAVE_NOT_AVAILABLE,
     }
 )
-"""The broker has the messages; only SUCCESS keeps every promise of its settings."""
+"""Codes of stored messages; only SUCCESS means that all settings of the broker were followed."""
 PASSING = frozenset(
     {
         ResponseCode.SERVICE_NOT_AVAILABLE,
@@ -42,12 +42,12 @@ PASSING = frozenset(
         ResponseCode.GO_AWAY,
     }
 )
-"""Refusals that a later try, or another broker, might not give."""
+"""Codes of refusals that a retry, or another broker, can avoid."""
 
 
 @attrs.frozen
 class SendLimits:
-    """Of a frame its messages and bytes; how many frames are under way or wait."""
+    """Limits of a frame's messages and bytes, and of the number of frames in flight or waiting."""
 
     messages: int = 500
     size_bytes: int = 512 * 1024
@@ -56,9 +56,9 @@ class SendLimits:
 
 @attrs.define(eq=False)
 class Lane:
-    """The frames for one queue; `pinned` says that no other queue will do. The first of `frames` may be under way.
+    """The frames for one queue; `pinned`: no other queue is allowed. The first of `frames` may be in flight.
 
-    `under_way` is the connection and the number of its request.
+    `under_way` is the connection and the number of the request in flight.
     """
 
     topic: str
@@ -72,9 +72,9 @@ class Lane:
 
 
 class PartitionSender:
-    """One partition's messages; `turn` picks the queue of those that may go to any.
+    """Sender of one partition's messages; `turn` selects the queue of messages for any queue.
 
-    `sent` counts stored messages, `doubtful` those of them that are not yet as safe as the broker is set to make them.
+    `sent` counts stored messages, `doubtful` those that are not flushed or replicated as the broker is configured.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class PartitionSender:
         now_ms: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`monotonic`: seconds that no clock set back or forth changes."""
+        """`monotonic`: monotonic time in seconds."""
         self._monotonic = monotonic
         self.sent = 0
         self.doubtful = 0
@@ -103,11 +103,11 @@ class PartitionSender:
         self._under_way: collections.deque[Lane] = collections.deque()
 
     def check(self, message: Outgoing) -> None:
-        """Raises WrongRow for a queue that the topic does not have, TopicUnknown."""
+        """Check a message. Raises WrongRow for a queue that the topic does not have, TopicUnknown."""
         self._queue_for(message)
 
     def add(self, message: Outgoing) -> None:
-        """Raises SinkError, LiveError: of this message or of an earlier one."""
+        """Add a message. Raises SinkError or LiveError for this message or an earlier one."""
         lane = self._lane(message)
         if not lane.filling.takes(message, self._limits.messages, self._limits.size_bytes):
             self._close_frame(lane)
@@ -118,7 +118,7 @@ class PartitionSender:
             self._close_frame(max(self._lanes.values(), key=lambda one: one.filling.size))
 
     def flush(self) -> None:
-        """Send what is left, and wait for all answers."""
+        """Send remaining messages, and wait for all answers."""
         for lane in self._lanes.values():
             if lane.filling.messages:
                 self._close_frame(lane)
@@ -136,7 +136,7 @@ class PartitionSender:
         return lane
 
     def _queue_for(self, message: Outgoing) -> tuple[MessageQueue, bool]:
-        """The queue, and whether it must be that one. Raises WrongRow, TopicUnknown."""
+        """Return the queue, and True if it must be that one. Raises WrongRow, TopicUnknown."""
         queues = self._queues.get(message.topic)
         if queues is None:
             queues = self._queues[message.topic] = self._writable(message.topic)
@@ -147,24 +147,24 @@ class PartitionSender:
             return queues[abs(java_hash(place)) % len(queues)], True
         if 0 <= place < len(queues):
             return queues[place], True
-        reason = f"queue {place}: {message.topic} has {len(queues)} that are written, numbered from 0"
+        reason = f"queue {place}: {message.topic} has {len(queues)} writable queues, numbered from 0"
         raise WrongRow(message.row, self._partition, reason)
 
     def _writable(self, topic: str) -> tuple[MessageQueue, ...]:
         queues = self._cluster.writable_queues(topic)
         if not queues:
-            raise BrokerSilent(f"of topic {topic}", ["none takes messages for it now"], self._cluster.host)
+            raise BrokerSilent(f"of topic {topic}", ["none accepts messages for it now"], self._cluster.host)
         return queues
 
     def _now_writable(self, topic: str) -> tuple[MessageQueue, ...]:
-        """None where the name servers have forgotten the topic with its last broker."""
+        """Return the writable queues now; None if the name servers no longer have the topic."""
         try:
             return self._cluster.writable_queues(topic)
         except TopicUnknown:
             return ()
 
     def _close_frame(self, lane: Lane) -> None:
-        """Let what was filled follow, as soon as the bound allows."""
+        """Queue the filled frame to be sent, waiting at the bound."""
         self._filling_bytes -= lane.filling.size
         lane.frames.append(lane.filling)
         lane.filling = Frame()
@@ -176,7 +176,7 @@ class PartitionSender:
     # sending
 
     def _send(self, lane: Lane) -> None:
-        """The first frame of a lane; again until some broker has it on its way. Raises BrokerSilent."""
+        """Send the first frame of a lane, with retries until a broker has it. Raises BrokerSilent."""
         while lane.under_way is None:
             request = lane.frames[0].request(lane.queue, self._group, self._now_ms())
             try:
@@ -187,7 +187,7 @@ class PartitionSender:
         self._under_way.append(lane)
 
     def _wait(self) -> None:
-        """For the answer that is under way longest; others that come before it over its connection are taken too."""
+        """Wait for the answer of the oldest frame in flight; earlier answers on its connection are handled too."""
         assert self._under_way[0].under_way is not None
         connection, _ = self._under_way[0].under_way
         try:
@@ -202,7 +202,7 @@ class PartitionSender:
                 return
 
     def _lost(self, connection: Connection, error: PeerSilent) -> None:
-        """Send again whatever was under way over a connection that ended."""
+        """Send again all frames that were in flight on a closed connection."""
         lanes = [lane for lane in self._under_way if lane.under_way is not None and lane.under_way[0] is connection]
         for lane in lanes:
             self._under_way.remove(lane)
@@ -227,7 +227,7 @@ class PartitionSender:
             self._send(lane)
 
     def _failed(self, lane: Lane, error: PeerSilent) -> None:
-        """Pause and learn the route anew; after half of the tries take a queue of another broker. Raises BrokerSilent."""
+        """Pause and update the route; after half of the tries use a queue of another broker. Raises BrokerSilent."""
         tries = self._cluster.access.tries
         lane.failures += 1
         lane.failing_since = self._monotonic() if lane.failures == 1 else lane.failing_since

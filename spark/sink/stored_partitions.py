@@ -1,6 +1,6 @@
-"""Which partitions of a stream's batch are stored already, when the batch failed because of others.
+"""Stored partitions of a stream's batch that failed because of other partitions.
 
-Kept in a file of the query's checkpoint until a later batch is done, so that a query that is started again sends nothing twice.
+They are kept in a file of the query's checkpoint until a later batch is done, so that a restarted query does not send them twice.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class StoredPartitions:
     digests: frozenset[str] = frozenset()
 
     def of_batch(self, batch: int) -> frozenset[str]:
-        """Those of this batch; none of others."""
+        """Return the digests of this batch; none of other batches."""
         return self.digests if batch == self.batch else frozenset()
 
 
 def read_stored(checkpoint: str | None) -> StoredPartitions:
-    """What the checkpoint has; nothing where it has none, and where the file is of no use."""
+    """Read the stored partitions from the checkpoint; nothing if the file is missing or damaged."""
     if checkpoint is None:
         return StoredPartitions()
     path = f"{checkpoint}/{_NAME}"
@@ -45,12 +45,12 @@ def read_stored(checkpoint: str | None) -> StoredPartitions:
             kept = json.loads(file.read())
         return StoredPartitions(int(kept["batch"]), frozenset(map(str, kept["stored"])))
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        log.warning("%s is of no use, what was stored of the batch may be stored again: %s", path, error)
+        log.warning("%s cannot be used, stored messages of the batch may be stored again: %s", path, error)
         return StoredPartitions()
 
 
 def keep_stored(checkpoint: str | None, batch: int, digests: Iterable[str]) -> bool:
-    """Replace what the checkpoint has. Return False where Arrow cannot write there, as where it knows no such file system."""
+    """Replace the file in the checkpoint. Return False if Arrow cannot write there, for example to an unknown file system."""
     if checkpoint is None:
         return False
     try:
@@ -60,6 +60,6 @@ def keep_stored(checkpoint: str | None, batch: int, digests: Iterable[str]) -> b
             file.write(json.dumps({"batch": batch, "stored": sorted(digests)}).encode())
         system.move(f"{root}/.{_NAME}", f"{root}/{_NAME}")
     except (OSError, ValueError, pa.ArrowException) as error:
-        log.warning("what is stored of batch %d cannot be kept in %s: %s", batch, checkpoint, error)
+        log.warning("the progress of batch %d cannot be saved in %s: %s", batch, checkpoint, error)
         return False
     return True

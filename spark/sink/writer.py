@@ -1,10 +1,10 @@
-"""What Spark calls to write: one writer for batches, one for streams, around the same task.
+"""Writers that Spark calls: one for batches and one for streams, with the same task.
 
-At least once: a task that Spark runs again, and a send without an answer, may store messages twice. Both times they
-have the same id, made of the query, the batch, the partition and the row (property UNIQ_KEY), by which repeats are found.
+Delivery is at least once: a repeated task, and a send without an answer, may store messages twice. Both have the same id from
+query, batch, partition and row (property UNIQ_KEY), so that repeats can be found.
 
-A stream's partition is sent once all of its rows are known to be messages. A row that is none fails the batch after the other
-partitions are stored, and the query's checkpoint keeps which these are: a query that is started again does not send them again.
+A stream's partition is sent when all of its rows are known to be valid. A row that is not valid fails the batch after the other
+partitions are stored. The query's checkpoint lists these partitions, so a restarted query does not send them again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from twisted_mq.spark.sink.stored_partitions import keep_stored, read_stored
 
 QUERY_PROPERTY = "sql.streaming.queryId"
 BATCH_PROPERTY = "streaming.sql.batchId"
-"""What Spark tells tasks of a stream about it."""
+"""Local property with which Spark identifies the batch of a stream to tasks."""
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def _report(written: list[Written], what: str) -> None:
     if doubtful:
         log.warning("stored, but not flushed or replicated in time %s messages=%d", what, doubtful)
     if bad:
-        log.warning("left out, as they are no messages %s rows=%d", what, bad)
+        log.warning("skipped, as they are not valid messages %s rows=%d", what, bad)
 
 
 def _of_sink(messages: list[WriterCommitMessage | None]) -> list[Written]:
@@ -52,7 +52,7 @@ def _of_sink(messages: list[WriterCommitMessage | None]) -> list[Written]:
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """One write. Its id is made where the write is planned, and is the same in all tasks."""
+    """Writer of a batch. Its id is created when the write is planned, and is the same in all tasks."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
@@ -68,7 +68,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """The micro-batches of one stream."""
+    """Writer of the micro-batches of one stream."""
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = attrs.evolve(options, access=options.access.for_stream())
@@ -87,7 +87,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         return task.send(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Raises BatchRefused where rows are no messages."""
+        """Commit a batch. Raises BatchRefused if rows are not valid messages."""
         written = _of_sink(messages)
         _report(written, f"batch={batchId}")
         wrong = [one.wrong for one in written if one.wrong is not None]

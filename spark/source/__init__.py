@@ -1,4 +1,4 @@
-"""The data source "rocketmq". It is loaded when it is asked for: a task imports the one reader that it runs."""
+"""The data source "rocketmq". It is loaded on demand: a task imports only the reader that it runs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The damaged stretches of a store, as a list: which bytes of which file belong to no intact record, and why."""
+"""List of the damaged stretches of a store: bytes of a file that do not belong to an intact record, and the reason."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _DDL = "file string, physicalOffset bigint, length bigint, reason string"
 
 
 def list_damage(store: str) -> list[Damage]:
-    """All damage of a store in physical order, found in this process. Raises NoCommitLog."""
+    """Return all damage of a store in physical order, found in this process. Raises NoCommitLog."""
     return [damage for split in _splits(store) for damage in _split_damage(split)]
 
 
 def damage_in_parallel(session: SparkSession, store: str) -> list[Damage]:
-    """The same list, found by Spark tasks: one a split. Raises NoCommitLog."""
+    """Return the same list, found by Spark tasks, one per split. Raises NoCommitLog."""
     splits = _splits(store)
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -44,7 +44,7 @@ def _splits(store: str) -> list[LogSplit]:
 
 
 def _split_damage(split: LogSplit) -> Iterator[Damage]:
-    """The damage in one split; reads the heads of all its records."""
+    """Return the damage in one split; reads the heads of all its records."""
     return (piece for piece in read_part(split.part) if isinstance(piece, Damage))
 
 

@@ -1,17 +1,15 @@
-"""The data source "rocketmq": one door to stores at rest, in batch and as streams.
+"""The data source "rocketmq" for stores and live queues, in batch and as streams.
 
     session.read.format("rocketmq").option("topic", "Orders").load("/path/to/store")
 
-Rows come in physical order within a task. Batches go to Spark as Arrow record batches. Fewer columns are faster:
-Spark does not tell a Python source which columns a query uses, so the option `columns` or a schema with fewer columns
-(`session.read.schema("topic string, storeSize int")`) says it. Bodies are decompressed and CRCs computed only when
-asked for.
+Rows are in physical order within a task. Batches go to Spark as Arrow record batches. Fewer columns are faster: Spark does not
+pass the columns of a query to a Python source, so set them with the option `columns` or a schema with fewer columns
+(`session.read.schema("topic string, storeSize int")`). Bodies are decompressed and CRCs computed only when requested.
 
-A store may be read while its broker writes: what is read ends behind the record that was the last whole one at load(),
-so all actions on one data frame or view see the same rows. A batch of live queues has its bounds from load() likewise.
-Damaged bytes before it are passed over up to the next intact record;
-each stretch is logged by the task, `spark.source.damage` lists them, and failOnDamage=true makes them an error. A body
-whose CRC is wrong is a row with crcOk = false.
+A store can be read while its broker writes: a read ends after the last complete record at load(), so all actions on one data
+frame or view have the same rows. A batch of live queues likewise has its bounds from load(). Damaged bytes are skipped up to the
+next intact record: each stretch is logged by the task, `spark.source.damage` lists them, and failOnDamage=true makes them an
+error. A body with a wrong CRC is a row with crcOk = false.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ FORMAT = "rocketmq"
 
 
 class RocketMQDataSource(DataSource):
-    """Format "rocketmq". Spark calls `schema` at load(), and what it set travels with the data source."""
+    """Format "rocketmq". Spark calls `schema` at load(), and its results are sent with the data source."""
 
     ends: Ends | None = None
     cut: Cut | None = None
@@ -85,7 +83,8 @@ class RocketMQDataSource(DataSource):
         return StreamWriter(checked_sink(self.options, schema, overwrite))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """An archive's source says where that is: Spark 4.3 runs sources of streams without their session's --py-files."""
+        """Pickle with the path of the archive, because Spark 4.3 runs sources of streams without the --py-files of their
+        session."""
         archive = packed.archive_of(__name__)
         if archive is None:
             return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
@@ -93,13 +92,13 @@ class RocketMQDataSource(DataSource):
         return packed.restore, (archive, cloudpickle.dumps((type(self), self.__getstate__())))
 
     def __getstate__(self) -> dict[str, object]:
-        """What travels from load(): Spark does not call `schema` there where the user says one."""
+        """Return the state from load(); Spark does not call `schema` there if the user gives one."""
         if self.ends is None and not self._is_live and {"path", "paths"} & {name.lower() for name in self.options}:
             self.ends = log_ends(read_options(self.options))
         return self.__dict__
 
     def _cut_now(self) -> Cut | None:
-        """The bounds of a batch; None where they cannot be known now: a batch fails when it is planned, a stream may wait."""
+        """Return the bounds of a batch; None if they cannot be known now: a batch fails when it is planned, a stream may wait."""
         options = live_options(self.options)
         once = attrs.evolve(options, access=attrs.evolve(options.access, tries=1))
         try:
@@ -122,7 +121,7 @@ def _held(options: LiveOptions) -> HeldQueues | None:
 
 
 def checked_names(schema: StructType) -> list[str]:
-    """The columns of a schema. Raises WrongOption where one has not the source's name and type."""
+    """Return the columns of a schema. Raises WrongOption for a column without the source's name and type."""
     names = [field.name for field in schema.fields]
     for column, field in zip(columns_named(names), schema.fields, strict=True):
         if field.dataType.simpleString() != column.type:

@@ -1,8 +1,8 @@
-"""Live queues out of the files of stores: of brokers, of their slaves, or copies; brokers are asked for the rest alone.
+"""Live queues from the files of stores of brokers, slaves, or copies; only the rest is asked from brokers.
 
-Found through consume queues, whose entries stand at the queue's offsets. What an entry leads to has to prove itself as a
-record of this place and this offset; where it does not, where a file is gone, or where there is no store any more, the
-stretch is left to the next store of the broker, and at last to the broker. Queues of batches are left to it, too.
+Messages are found with consume queues, whose entries have the positions of the queue's offsets. The bytes at an entry must be a
+record with this place and this offset. If they are not, or if a file or store is deleted, the stretch is read from the next store
+of the broker, and finally from the broker. Queues of batches are read from brokers too.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ _SIMPLE = LAYOUTS[0]
 
 Piece = RecordColumns | Stretch
 IsBefore = Callable[[int], bool]
-"""Whether the record at a physical offset lies before what is sought."""
+"""Function that returns True if the record at a physical offset is before the searched one."""
 
 
 @attrs.frozen
 class HeldQueues:
-    """Stores, each with the name of its broker; several of one broker are looked into one after the other."""
+    """Stores, each with the name of its broker; several stores of one broker are searched one after the other."""
 
     stores: tuple[Store, ...]
 
     def check(self) -> None:
-        """Raises NoCommitLog where one of the stores is not there."""
+        """Check the stores. Raises NoCommitLog if one is missing."""
         for store in self.stores:
             log_directory(store)
 
     def first_offset(self, queue: MessageQueue) -> int | None:
-        """Of the first message of a queue; None where no store has one."""
+        """Return the offset of the first message of a queue; None if no store has one."""
         return self._least(queue, lambda store, files: lambda place: place < files[0].first_offset)
 
     def offset_at(self, queue: MessageQueue, timestamp_ms: int) -> int | None:
-        """Of the first message that was stored at that time or later; None where no store has one."""
+        """Return the offset of the first message stored at that time or later; None if no store has one."""
         return self._least(queue, lambda store, files: lambda place: _stored(store, files, place) < timestamp_ms)
 
     def mean_size(self, queue: MessageQueue, offset: int) -> float | None:
-        """Of the messages from an offset on, in bytes; None where no store has one."""
+        """Return the mean size of messages from an offset on, in bytes; None if no store has one."""
         sample = Stretch(queue, offset, offset + SAMPLE_MESSAGES)
         for _, entries in itertools.chain.from_iterable(_entries_of(store, sample) for store in self._of(queue)):
             sizes = entries["size"][_is_written(entries["size"])]
@@ -70,9 +70,9 @@ class HeldQueues:
         return None
 
     def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
-        """A stretch in its order: what stores hold of it, and between that the stretches that they do not hold.
+        """Yield a stretch in order: messages in stores, and the stretches between them.
 
-        `selection` are tags, if any: SQL92 is for brokers to evaluate.
+        `selection` has tags, if any: SQL92 is evaluated by brokers.
         """
         codes = () if selection.selects_all else tuple(map(tags_code, split_tags(selection.expression)))
         return _pieces(self._of(stretch.queue), stretch, codes)
@@ -81,7 +81,7 @@ class HeldQueues:
         return [store for store in self.stores if store.broker_name == queue.broker_name]
 
     def _least(self, queue: MessageQueue, before: Callable[[Store, Sequence[LogFile]], IsBefore]) -> int | None:
-        """The least offset of a queue's message in any store that does not lie `before`."""
+        """Return the least offset of a queue's message in any store that is not `before`."""
         found = []
         for store in self._of(queue):
             with contextlib.suppress(NoCommitLog):
@@ -104,7 +104,7 @@ def _pieces(stores: Sequence[Store], stretch: Stretch, codes: Sequence[int]) -> 
 
 
 def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Stretches that touch as one."""
+    """Join adjacent stretches."""
     held: Stretch | None = None
     for piece in pieces:
         if held is not None and isinstance(piece, Stretch) and piece.start == held.end:
@@ -120,7 +120,7 @@ def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 
 def _in_store(store: Store, stretch: Stretch, codes: Sequence[int]) -> Iterator[Piece]:
-    """What one store holds of a stretch, and what it does not hold, in order."""
+    """Yield the parts of a stretch that one store has and does not have, in order."""
     try:
         files = list_log_files(store)
     except NoCommitLog:
@@ -142,7 +142,7 @@ def _queue_files(store: Store, queue: MessageQueue) -> list[LogFile]:
 
 
 def _entries_of(store: Store, stretch: Stretch) -> Iterator[tuple[int, Entries]]:
-    """(offset of the first, entries) of a stretch, in order; those of files that are gone are left out."""
+    """Yield (offset of the first, entries) of a stretch, in order; entries of deleted files are skipped."""
     for file in _queue_files(store, stretch.queue):
         first = file.first_offset // ENTRY_BYTES
         begin, end = max(stretch.start, first), min(stretch.end, first + file.size // ENTRY_BYTES)
@@ -154,7 +154,7 @@ def _entries_of(store: Store, stretch: Stretch) -> Iterator[tuple[int, Entries]]
 def _followed(
     store: Store, files: Sequence[LogFile], stretch: Stretch, entries: Entries, codes: Sequence[int]
 ) -> Iterator[Piece]:
-    """What the entries of a stretch lead to, as far as it may be wanted."""
+    """Yield the records of the entries of a stretch that may be selected."""
     places, sizes = entries["physical_offset"].astype(np.int64), entries["size"].astype(np.int64)
     rows = np.flatnonzero(_may_be_wanted(entries, sizes, codes))
     offsets, places, sizes = stretch.start + rows, places[rows], sizes[rows]
@@ -176,7 +176,7 @@ def _is_written(sizes: Numbers) -> Mask:
 
 
 def _may_be_wanted(entries: Entries, sizes: Numbers, codes: Sequence[int]) -> Mask:
-    """What was never written may be anything."""
+    """Return which entries may be selected; entries that were never written may be anything."""
     if not codes:
         return np.ones(len(entries), np.bool_)
     found = entries["tags_code"].astype(np.int64)
@@ -185,7 +185,7 @@ def _may_be_wanted(entries: Entries, sizes: Numbers, codes: Sequence[int]) -> Ma
 
 
 def _file_numbers(files: Sequence[LogFile], places: Numbers, sizes: Numbers) -> Numbers:
-    """Which of the files each record lies in, -1 for none; records follow each other."""
+    """Return the file number of each record, -1 for none; records are consecutive."""
     firsts, ends = (np.array([getattr(file, name) for file in files], np.int64) for name in ("first_offset", "end"))
     numbers = np.searchsorted(firsts, places, "right") - 1
     ends = np.append(ends, 0)[numbers]
@@ -197,7 +197,7 @@ def _file_numbers(files: Sequence[LogFile], places: Numbers, sizes: Numbers) -> 
 def _proved(
     store: Store, file: LogFile, queue: MessageQueue, offsets: Numbers, places: Numbers, sizes: Numbers
 ) -> Iterator[Piece]:
-    """The records at these places that prove themselves as those of these offsets; the others' offsets."""
+    """Return the records at these places that are valid records of these offsets, and the other offsets."""
     try:
         log = OpenLog(store, file)
     except LogFileGone:
@@ -215,7 +215,7 @@ def _proved(
 
 
 def _search(store: Store, queue: MessageQueue, is_before: IsBefore) -> int | None:
-    """The offset of a queue's first entry whose record does not lie before what is sought."""
+    """Return the offset of a queue's first entry whose record is not before the searched one."""
 
     def lies_before(entries: Entries) -> bool:
         place, size = int(entries["physical_offset"][0]), int(entries["size"][0])
@@ -232,7 +232,7 @@ def _search(store: Store, queue: MessageQueue, is_before: IsBefore) -> int | Non
 
 
 def _stored(store: Store, files: Sequence[LogFile], place: int) -> int:
-    """When the record at a physical offset was stored, in ms; -1 where its file is gone."""
+    """Return the store time of the record at a physical offset, in ms; -1 if its file is deleted."""
     file = next((file for file in files if file.first_offset <= place < file.end), None)
     if file is None:
         return -1

@@ -1,7 +1,7 @@
-"""Where a log ends: behind its last whole record, found with a few reads of its last file.
+"""End of a log after its last complete record, found with a few reads of its last file.
 
-A record that its broker is writing just now, or that a crash cut off, is no part of the log yet. What a read plans up to
-this end stays as it is, whatever the broker appends meanwhile.
+A record that the broker is writing, or that a crash cut off, is not part of the log. The log up to this end does not change while
+the broker appends.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import intact_records
 
 PROBE_BYTES = 8 * 1024
-"""So many bytes say whether anything is written; longer runs of zeros inside bodies cost further reads."""
+"""Number of bytes to check for written data; longer runs of zeros inside bodies need more reads."""
 
 
 def complete_end(store: Store, files: Sequence[LogFile]) -> int:
-    """The physical offset behind the last whole record of these files; 0 without files.
+    """Return the physical offset after the last complete record of these files; 0 without files.
 
-    A broker makes files ahead, so a file that begins with zeros is not written yet, unless the file before it is full. Then all
-    of it is looked through, because its first bytes may be damaged.
+    A broker creates files in advance, so a file that begins with zeros is not written yet, unless the file before it is full.
+    Then the whole file is searched, because its first bytes may be damaged.
     """
     for number in reversed(range(len(files))):
         file = files[number]
@@ -35,7 +35,7 @@ def complete_end(store: Store, files: Sequence[LogFile]) -> int:
 
 
 def _may_be_damaged(store: Store, before: Sequence[LogFile]) -> bool:
-    """Whether the log reached the file behind these: the last of them is full. Of a first file the queues tell."""
+    """Return True if the log reached the file after these: the last of them is full. For a first file, the queues are checked."""
     if not before:
         return Witness(store).has_queues
     log = OpenLog(store, before[-1])
@@ -47,7 +47,7 @@ def _is_written_anywhere(log: OpenLog) -> bool:
 
 
 def _end_in(log: OpenLog) -> int:
-    """The position behind the last whole record of a file that something is written in."""
+    """Return the position after the last complete record of a file with written data."""
     written = _written_end(log)
     position = log.proven_before(written)
     while True:
@@ -59,7 +59,7 @@ def _end_in(log: OpenLog) -> int:
 
 
 def _written_end(log: OpenLog) -> int:
-    """A position behind all but zero bytes; long runs of zeros inside a body can lead to a lower one."""
+    """Return a position after the last byte that is not zero; it can be lower if a body has a long run of zeros."""
     low, high = 0, log.limit
     while high - low > PROBE_BYTES:
         middle = (low + high) // 2
@@ -71,7 +71,7 @@ def _written_end(log: OpenLog) -> int:
 
 
 def _chain_end(log: OpenLog, position: int) -> int:
-    """Where the run of whole records ends that begins there; a blank record ends its file."""
+    """Return the end of the run of complete records that begins there; a blank record ends its file."""
     while True:
         window = log.window(position, SEARCH_BYTES)
         records = intact_records(window, chained(window, 0, window.size))
@@ -88,5 +88,5 @@ def _chain_end(log: OpenLog, position: int) -> int:
 
 
 def _has_end(data: Buffer, properties: int, end: int) -> bool:
-    """Whether the properties of a record, which are written last, have their last byte: it is never 0."""
+    """Return True if the properties of a record, which are written last, have their last byte: it is never 0."""
     return properties == end or data[end - 1] != 0

@@ -1,6 +1,6 @@
-"""What a task reads: the intact records of its part of a store in batches, and the damage between them.
+"""Read of a task: the intact records of its part of a store in batches, and the damage between them.
 
-A file is read in windows, so a task needs memory for one of them, however large its part is.
+A file is read in windows, so a task needs memory for one window, independent of the size of its part.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from twisted_mq.storage.columns.record_columns import RecordColumns, intact_reco
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 WINDOW_BYTES = 4 << 20
-"""What is read at a time; a larger record is read whole. Buffers of 8 MiB the system takes back and clears anew each time."""
+"""Bytes read at a time; a larger record is read as a whole. The system would take back and clear buffers of 8 MiB each time."""
 FEW_WINDOWS = 16
-"""A way of so many searches is gone in small windows: most cuts have a record that a queue names just before them."""
+"""Number of searches that use small windows: most cuts have a record in a queue just before them."""
 
 
 @attrs.frozen
 class Damage:
-    """Bytes of a log file that belong to no intact record.
+    """Bytes of a log file that do not belong to an intact record.
 
-    `length` reaches to the next record, or where none follows to the last byte that is not zero.
+    `length` extends to the next record, or without one to the last byte that is not zero.
     """
 
     file: str
@@ -40,14 +40,14 @@ class Damage:
 
 @attrs.frozen
 class Missing:
-    """What was to be read of a file that is not there; `found` is where the log goes on, None where nothing is left of it."""
+    """Requested bytes of a missing file; `found` is the next offset of the log, None if nothing is left of it."""
 
     store: Store
     file: str
     begin: int
     end: int
     found: int | None
-    reason: str = "is gone since the read was planned"
+    reason: str = "was deleted since the read was planned"
 
     def __str__(self) -> str:
         found = "nothing of the log" if self.found is None else f"the log from {self.found} on"
@@ -58,13 +58,13 @@ class Missing:
 
 
 def gone(store: Store, path: str, begin: int, end: int) -> Missing:
-    """What a file that is gone was to give, and what is left of its log."""
+    """Return the requested bytes of a deleted file, with the rest of its log."""
     left = list_log_files(store)
     return Missing(store, path, begin, end, left[0].first_offset if left else None)
 
 
 def read_part(part: StoreRange) -> Iterator[RecordColumns | Damage | Missing]:
-    """Everything of a part in physical order; its last record may reach beyond its end."""
+    """Yield records and damage of a part in physical order; its last record may extend past its end."""
     for file, begin, end in part.pieces():
         try:
             log = OpenLog(part.store, file, part.log_end)
@@ -75,9 +75,9 @@ def read_part(part: StoreRange) -> Iterator[RecordColumns | Damage | Missing]:
 
 
 def first_record(log: OpenLog, cut: int) -> int:
-    """The position of the first record at or behind a cut, the same for all who ask; the ends of a file are no cuts.
+    """Return the position of the first record at or after a cut, the same for all tasks; the ends of a file are not cuts.
 
-    The way to it begins where a record begins without doubt, so that bytes inside a body never pass for a record.
+    The search begins at a proven record, so that bytes inside a body are never taken for a record.
     """
     if not 0 < cut < log.limit:
         return cut
@@ -99,7 +99,7 @@ def first_record(log: OpenLog, cut: int) -> int:
 def read_stretch(
     log: OpenLog, position: int, end: int, window_bytes: int | None = None
 ) -> Iterator[RecordColumns | Damage]:
-    """Everything that begins in [position, end) of a file, read in windows of WINDOW_BYTES or so many."""
+    """Yield records and damage that begin in [position, end) of a file, read in windows of WINDOW_BYTES or the given size."""
     with contextlib.nullcontext() if window_bytes else log.reading_ahead(position, end, WINDOW_BYTES):
         yield from _read_windows(log, position, end, window_bytes or WINDOW_BYTES)
 
@@ -123,13 +123,13 @@ def _read_windows(log: OpenLog, position: int, end: int, window_bytes: int) -> I
             found = log.next_proven(position + 1, end)
             following = end if found is None else found
             log.look_again()
-            if not log.record_size(position):  # its broker may have completed it meanwhile
+            if not log.record_size(position):  # its broker may have completed it in between
                 yield from _damage(log, window, position, following)
                 position = following
 
 
 def _batches(window: LogBytes, end: int) -> Iterator[RecordColumns]:
-    """The records that begin before `end` and are whole in the window, up to where their chain breaks."""
+    """Return the records that begin before `end` and are complete in the window, up to the first damage."""
     position = 0
     while True:
         batch = intact_records(window, chained(window, position, end))
@@ -140,7 +140,7 @@ def _batches(window: LogBytes, end: int) -> Iterator[RecordColumns]:
 
 
 def _damage(log: OpenLog, window: LogBytes, position: int, following: int) -> Iterator[Damage]:
-    """The bytes from `position` to the next record; zeros at the end of what is read are none."""
+    """Return the bytes from `position` to the next record as damage; zeros at the end of the read are not damage."""
     end = following
     if following >= log.limit:
         end = _written_end(log, position, following)
@@ -149,7 +149,7 @@ def _damage(log: OpenLog, window: LogBytes, position: int, following: int) -> It
 
 
 def _written_end(log: OpenLog, position: int, end: int) -> int:
-    """Behind the last byte that is not zero; `position` where there is none."""
+    """Return the position after the last byte that is not zero; `position` without one."""
     while end > position:
         begin = max(position, end - WINDOW_BYTES)
         found = log.read(begin, end - begin).rstrip(b"\0")

@@ -1,4 +1,4 @@
-"""Bytes of a log that no file has: known from names and sizes, before anything is read."""
+"""Missing bytes of a log, known from names and sizes of files before anything is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOT_THERE = "is not there"
 
 
 def missing_bytes(store: Store, files: Sequence[LogFile], begin: int, end: int) -> Iterator[Missing]:
-    """What of [begin, end) lies before the first file, between two, or behind one that was cut short."""
+    """Return the parts of [begin, end) before the first file, between two files, or after a truncated one."""
     reached = begin
     for file in files:
         following = min(file.first_offset, end)
@@ -29,7 +29,7 @@ def missing_bytes(store: Store, files: Sequence[LogFile], begin: int, end: int) 
 
 
 def check_range(part: StoreRange, options: ReadOptions) -> None:
-    """Whether the log has what is to be read. Raises DataLost, and WrongOption for a begin behind the log's end."""
+    """Check that the log has the requested bytes. Raises DataLost, and WrongOption for a begin past the log's end."""
     asked = options.start_offset if options.file_times.start_ms is None else 0
     if options.fail_on_data_loss and asked > part.log_end:
         raise WrongOption("startOffset", str(asked), f"the log of {part.store.name} ends at {part.log_end}")
@@ -44,13 +44,13 @@ def check_range(part: StoreRange, options: ReadOptions) -> None:
 
 
 def report_all(losses: Iterator[Missing], options: ReadOptions) -> None:
-    """Each of them. Raises DataLost for the first where the options say so."""
+    """Report each loss. Raises DataLost for the first one if the options require it."""
     for missing in losses:
         report_missing(missing, options.fail_on_data_loss)
 
 
 def report_missing(missing: Missing, fail: bool) -> None:
-    """Raises DataLost, or logs what is lost."""
+    """Raise DataLost, or log the loss."""
     what = f"{missing}: {missing.end - missing.begin} bytes are not there"
     if fail:
         raise DataLost(what)

@@ -1,8 +1,8 @@
-"""How far a store was read, with proof that its log is still the one that was read.
+"""Marks of the progress in a store, with proof that its log is still the one that was read.
 
-A mark keeps the physical offset that was reached, and size, CRC and store time of the last record before it. Streams keep marks
-in their checkpoints, jobs in their progress. A store is known by that record, not by its path, so one that was moved goes on
-where it was.
+A mark has the reached physical offset, and size, CRC and store time of the last record before it. Streams keep marks in their
+checkpoints, jobs in their progress. A store is identified by that record, not by its path, so reading continues after it was
+moved.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Mark:
     store: str | None = None
     broker_name: str | None = None
     lost: int | None = None
-    """How many bytes of the log a stream with failOnDataLoss=false went on without; None for none."""
+    """Number of lost bytes of the log that a stream with failOnDataLoss=false skipped; None for none."""
 
     def as_json(self) -> dict[str, object]:
-        """The mark as JSON keeps it; fields without a value are left out."""
+        """Return the mark for JSON; fields without a value are left out."""
         return attrs.asdict(self, filter=lambda _, value: value is not None)
 
 
 def parse_mark(kept: object) -> Mark:
-    """A mark out of JSON: an object, or, of earlier releases, a plain number. Raises ValueError, TypeError, KeyError."""
+    """Parse a mark from JSON: an object, or from earlier releases a plain number. Raises ValueError, TypeError, KeyError."""
     if not isinstance(kept, dict):
         return Mark(_natural(kept))
     last = kept.get("last")
@@ -69,14 +69,14 @@ def _natural(value: object) -> int:
 
 
 def mark_at(store: Store, files: Sequence[LogFile], reached: int) -> Mark:
-    """The mark of a store that was read up to a physical offset. Raises LogFileGone."""
+    """Return the mark of a store that was read up to a physical offset. Raises LogFileGone."""
     behind = [file for file in files if file.first_offset < reached]
     found = (_last_before(OpenLog(store, file), reached) for file in reversed(behind))
     return Mark(reached, next((one for one in found if one is not None), None), store.name, store.broker_name)
 
 
 def _last_before(opened: OpenLog, reached: int) -> Fingerprint | None:
-    """The last record of a file that begins before `reached`; None where there is none."""
+    """Return the last record of a file that begins before `reached`, or None."""
     end = min(reached - opened.first_offset, opened.limit)
     last = None
     for piece in read_stretch(opened, opened.proven_before(end - 1), end):
@@ -86,7 +86,7 @@ def _last_before(opened: OpenLog, reached: int) -> Fingerprint | None:
 
 
 def _fingerprint(opened: OpenLog, position: int) -> Fingerprint | None:
-    """The record that begins there; None where none proves itself."""
+    """Return the fingerprint of the record that begins there; None without a valid record."""
     size = opened.record_size(position)
     if not size:
         return None
@@ -95,7 +95,7 @@ def _fingerprint(opened: OpenLog, position: int) -> Fingerprint | None:
 
 
 def is_kept(store: Store, files: Sequence[LogFile], last: Fingerprint) -> bool | None:
-    """Whether the log has this record at its place; None where no file of the log has the place."""
+    """Return True if the log has this record at its place; None if no file of the log has the place."""
     file = next((file for file in files if file.first_offset <= last.offset < file.end), None)
     if file is None:
         return None
@@ -107,10 +107,10 @@ def is_kept(store: Store, files: Sequence[LogFile], last: Fingerprint) -> bool |
 
 
 def keys_of(kept: Mapping[str, Mark], logs: Logs, key_of: Callable[[Store], str]) -> dict[Store, str]:
-    """The key in `kept` under which each store was read before; stores that were not read are left out.
+    """Return the key in `kept` of each store that was read before; other stores are left out.
 
-    First choice is a mark of the same path whose last record the log has, then a mark of another path whose last record it has:
-    the store was moved. Last is the same path, whatever the log has.
+    First choice is a mark of the same path whose last record is in the log. Second is a mark of another path whose last record is
+    in the log: the store was moved. Last is the same path, independent of the log.
     """
     keys: dict[Store, str] = {}
 
@@ -138,10 +138,11 @@ def keys_of(kept: Mapping[str, Mark], logs: Logs, key_of: Callable[[Store], str]
 
 
 def go_on(store: Store, files: Sequence[LogFile], mark: Mark, end: int, fail: bool) -> int:
-    """The physical offset at which reading goes on; `end` is the log's. Bytes that retention took are left to `missing_bytes`.
+    """Return the physical offset at which reading continues; `end` is the log's end. Bytes deleted by retention are handled by
+    `missing_bytes`.
 
-    Raises DataLost where the log ends before the mark, or has another record in the last one's place. Without `fail` that is
-    logged and reading begins again at the log's first record: nothing is left out, and rows may come a second time.
+    Raises DataLost if the log ends before the mark, or has another record at the last one's place. Without `fail` that is logged,
+    and reading starts again at the log's first record: nothing is skipped, and rows may be repeated.
     """
     change = _change(store, files, mark, end)
     if change is None:
@@ -150,22 +151,22 @@ def go_on(store: Store, files: Sequence[LogFile], mark: Mark, end: int, fail: bo
     if fail:
         raise DataLost(what)
     first = files[0].first_offset if files else 0
-    log.warning("%s; reading begins again at physical offset %d", what, first)
+    log.warning("%s; reading starts again at physical offset %d", what, first)
     return first
 
 
 def _change(store: Store, files: Sequence[LogFile], mark: Mark, end: int) -> str | None:
-    """How the log differs from the one that was read; None where it goes on."""
+    """Return the difference from the log that was read; None if the log continues it."""
     if mark.reached > end:
         read = f"it was read up to physical offset {mark.reached}"
         return f"{read}, the log ends at {end}: {mark.reached - end} bytes that were read are not there"
     if mark.last is not None and is_kept(store, files, mark.last) is False:
-        return f"it was read up to physical offset {mark.reached}, the record at {mark.last.offset} is another one now"
+        return f"it was read up to physical offset {mark.reached}, the record at {mark.last.offset} has changed"
     return None
 
 
 def unused_key(key: str, kept: Iterable[str]) -> str:
-    """The key, with a number behind it where `kept` has it."""
+    """Return the key, with a number after it if `kept` has it."""
     taken, number, found = set(kept), 1, key
     while found in taken:
         number += 1

@@ -1,6 +1,6 @@
-"""A commit log file that is open for ranged reads, a bounded stretch of it in memory at a time.
+"""A commit log file that is open for reads of ranges, with a bounded stretch of it in memory.
 
-A broker may be writing meanwhile, so what is read twice may differ: who finds no record looks again before he says so.
+A broker may be writing, so two reads may differ: a missing record is read again before it is reported.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from twisted_mq.spark.source.witness import Witness
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 SEARCH_BYTES = 64 * 1024
-"""What a search reads at a time, and the least of any read."""
+"""Bytes that a search reads at a time, and the least size of any read."""
 MOST_DOUBTED = 64
-"""Things that look like records and are not named by a queue; after so many a search goes back to the file's start."""
+"""Number of possible records that are in no queue, after which a search starts again at the file's start."""
 
 
 class OpenLog:
-    """One file. Positions count from the file's start; `limit` is the one at which reading ends."""
+    """An open file. Positions count from the file's start; reading ends at `limit`."""
 
     def __init__(self, store: Store, file: LogFile, log_end: int | None = None) -> None:
         """`log_end`: the physical offset at which the log ends for this reader. Raises LogFileGone."""
@@ -42,19 +42,19 @@ class OpenLog:
         self._witness = Witness(store)
 
     def window(self, position: int, length: int) -> LogBytes:
-        """The bytes from there on, fewer at the limit."""
+        """Return the bytes from there on, fewer at the limit."""
         data = self.read(position, length)
         return LogBytes(data, self.path, self.first_offset + position, self.size - position - len(data))
 
     @property
     def gathering(self) -> Gathering:
-        """How single records are best read."""
+        """Return the settings for reading single records."""
         return REMOTE if self._is_remote else LOCAL
 
     @contextlib.contextmanager
     def reading_ahead(self, begin: int, end: int, block_bytes: int) -> Iterator[None]:
-        """While [begin, end) is read forward, what comes next is on its way, where reads are requests to another machine."""
-        end = min(end + SEARCH_BYTES, self.limit)  # the last record may reach beyond
+        """Read ahead while [begin, end) is read forward, if reads are requests to another machine."""
+        end = min(end + SEARCH_BYTES, self.limit)  # the last record may extend past it
         if not self._is_remote or end - begin <= block_bytes:
             yield
             return
@@ -66,7 +66,7 @@ class OpenLog:
             self._ahead = None
 
     def read(self, position: int, length: int) -> bytes:
-        """The bytes from there on, fewer at the limit."""
+        """Return the bytes from there on, fewer at the limit."""
         length = max(0, min(length, self.limit - position))
         if self._ahead is not None:
             found = self._ahead.read(position, length)
@@ -80,11 +80,11 @@ class OpenLog:
         return data[position - begin : position - begin + length]
 
     def read_only(self, position: int, length: int) -> bytes:
-        """These bytes and no more, fewer at the limit."""
+        """Return exactly these bytes, fewer at the limit."""
         return self._read(max(0, min(length, self.limit - position)), position)
 
     def look_again(self) -> None:
-        """Forget what was read."""
+        """Discard bytes in memory, so that they are read again."""
         self._kept = (0, b"")
 
     def _read(self, length: int, position: int) -> bytes:
@@ -92,12 +92,12 @@ class OpenLog:
         return data
 
     def record_size(self, position: int) -> int:
-        """The size of the record that proves itself there; 0 where none does."""
+        """Return the size of the valid record there; 0 without one."""
         record = self._record(position)
         return 0 if record is None else record.size
 
     def _record(self, position: int) -> LogBytes | None:
-        """The record that proves itself there, alone; None where none does."""
+        """Return the valid record there, or None."""
         head = self.window(position, PLACE_BYTES)
         if head.size < PLACE_BYTES:
             return None
@@ -110,11 +110,11 @@ class OpenLog:
         return record if record.is_record(0) else None
 
     def records_from(self, position: int, end: int) -> Iterator[int]:
-        """Where in [position, end) records prove themselves, found by their magic."""
+        """Yield positions of valid records in [position, end), found by their magic."""
         return (start for start in self._marks(position, end) if self.record_size(start))
 
     def _marks(self, position: int, end: int) -> Iterator[int]:
-        """Where in [position, end) a record may begin: its magic is in its place."""
+        """Yield positions in [position, end) at which a record may begin: its magic is in its place."""
         end = min(end, self.limit)
         while position < end:
             window = self.window(position, SEARCH_BYTES)
@@ -124,10 +124,10 @@ class OpenLog:
                 yield position + mark
             if window.size < SEARCH_BYTES:
                 return
-            position += window.size - BLANK_BYTES + 2  # the next window sees what of a magic reaches into it
+            position += window.size - BLANK_BYTES + 2  # the next window finds a magic that extends into it
 
     def proven_before(self, position: int) -> int:
-        """The position of a record without doubt, at `position` or before it: a queue entry names it, or the file starts."""
+        """Return the position of a proven record at or before `position`: a queue entry points to it, or the file starts."""
         doubted, end, step = 0, min(position + 1, self.limit), SEARCH_BYTES
         while self._witness.has_queues and end > 0 and doubted < MOST_DOUBTED:
             begin = max(0, end - step)
@@ -139,9 +139,9 @@ class OpenLog:
         return 0
 
     def next_proven(self, position: int, end: int) -> int | None:
-        """Where in [position, end) the log goes on behind damage: with the first record that a queue entry names.
+        """Return the position in [position, end) at which the log continues after damage: the first record with a queue entry.
 
-        Without any consume queues in the store the first record that proves itself; None where there is none.
+        Without consume queues in the store it is the first valid record; None without one.
         """
         if not self._witness.has_queues:
             return next(self.records_from(position, end), None)
@@ -152,5 +152,5 @@ class OpenLog:
         return record is not None and self._witness.names(bytes(record.data))
 
     def is_written(self, position: int, length: int) -> bool:
-        """Whether any of these bytes is not zero."""
+        """Return True if any of these bytes is not zero."""
         return bool(self.read_only(position, length).strip(b"\0"))

@@ -1,4 +1,4 @@
-"""Options of reading stores at rest. Unknown names are refused: a misspelt option would silently read too much."""
+"""Options for reading stores. Unknown names are refused: a misspelt option would silently read too much."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from twisted_mq.spark.named_options import Parsers, columns, named, one_of, take
 SMALLEST_PART_BYTES = 4096
 WHOLE_LOG = 1 << 63
 _CONFIRMED = "confirmed"
-_NOT_KNOWN = "no file of a store says what its replicas have; read a slave's store for what that slave has"
+_NOT_KNOWN = "files of a store do not show what its replicas have; read the store of a slave instead"
 _PATH_NEEDED = """the store directory is needed: load(path); of a table in SQL, whose options Spark hands to no Python source, \
 SELECT ... FROM table WITH (path = '...')"""
 
 
 @attrs.frozen
 class FileTimes:
-    """The store times that `startTime` and `endTime` name, by which whole files are left out; None: no such end.
+    """The store times of `startTime` and `endTime`, which exclude whole files; None: no bound.
 
-    A condition that Spark pushes down leaves out rows alone: it may not lose one, whatever the clocks of brokers did.
+    A condition that Spark pushes down only excludes rows: it must not lose one, whatever the clocks of brokers did.
     """
 
     start_ms: int | None = None
@@ -41,29 +41,30 @@ NO_TIMES = FileTimes()
 
 @attrs.frozen
 class ReadOptions:
-    """What to read and how.
+    """Options for reading stores.
 
     | option | meaning | default |
     |---|---|---|
-    | path | store directory (storePathRootDir) or its commitlog: path, pattern, s3a or hdfs URI; `load([a, b])` | needed |
-    | brokerName | column brokerName: a name for each store, with commas between | null |
-    | topic | topics to keep, with commas between | all |
-    | topicPattern | a regular expression that whole names of topics to keep match | all |
-    | queueId | queues to keep, with commas between | all |
-    | tags | tags to keep, with commas between | all |
-    | startTime | messages stored before it are left out: ms since 1970, or 2026-11-20T23:18:54Z | none |
-    | endTime | messages stored at it or later are left out | none |
-    | startOffset | physical offset in bytes: records that begin before it are left out | 0 |
-    | endOffset | physical offset: records that begin at it or behind are left out | end of log |
-    | columns | columns to make, with commas between, in this order; `all`: every one | all but crcOk, properties |
-    | through | `log`: topics are sought in the whole log; `queues`: in their consume queues, faster for small topics | log |
-    | maxPartitionBytes | how many bytes a task reads at most, about; 64m, 512k or plain bytes | 64m, more above 600 GB |
-    | minPartitions | as many tasks at least, about | 1 |
-    | maxBytesPerTrigger | streams: how many bytes of each store a batch reads at most, about | no limit |
-    | startingOffsets | streams: where a new one begins, `earliest` or `latest` | earliest |
-    | failOnDamage | true: damaged bytes fail the query; false: intact records are read, damage is logged | false |
-    | quarantine | a directory: damaged bytes are put aside there as Parquet, with store, file, offset, length, reason | none |
-    | failOnDataLoss | true: files that are not there fail the query; false: they are logged | true |
+    | path | store directory (storePathRootDir) or its commitlog: path, pattern, s3a or hdfs URI; `load([a, b])` | required |
+    | brokerName | values of the column brokerName, one for each store, separated by commas | null |
+    | topic | topics to read, separated by commas | all |
+    | topicPattern | regular expression that must match whole topic names | all |
+    | queueId | queues to read, separated by commas | all |
+    | tags | tags to read, separated by commas | all |
+    | startTime | skip messages stored before this time: ms since 1970, or 2026-11-20T23:18:54Z | none |
+    | endTime | skip messages stored at this time or later | none |
+    | startOffset | physical offset in bytes: skip records that begin before it | 0 |
+    | endOffset | physical offset: skip records that begin at it or later | end of log |
+    | columns | columns to read, separated by commas, in this order; `all`: every column | all except crcOk, properties |
+    | through | `log`: read topics from the whole log; `queues`: from their consume queues, faster for small topics | log |
+    | maxPartitionBytes | approximate largest number of bytes that a task reads; 64m, 512k or plain bytes | 64m, more above 600 GB
+    |
+    | minPartitions | approximate least number of tasks | 1 |
+    | maxBytesPerTrigger | streams: approximate largest number of bytes of each store in a batch | no limit |
+    | startingOffsets | streams: start of a new stream, `earliest` or `latest` | earliest |
+    | failOnDamage | true: damaged bytes fail the query; false: intact records are read, and damage is logged | false |
+    | quarantine | directory for damaged bytes as Parquet, with store, file, offset, length, reason | none |
+    | failOnDataLoss | true: missing files fail the query; false: they are logged | true |
     """
 
     paths: tuple[str, ...]
@@ -72,7 +73,7 @@ class ReadOptions:
     start_offset: int = 0
     end_offset: int = WHOLE_LOG
     asked_end: int | None = attrs.field(default=None, eq=False)
-    """The option endOffset; conditions of a query lower `end_offset` alone."""
+    """The option endOffset; conditions of a query only lower `end_offset`."""
     columns: tuple[str, ...] = DEFAULT_COLUMNS
     through_queues: bool = False
     part_bytes: int | None = None
@@ -98,7 +99,7 @@ def _path(name: str, value: str) -> tuple[str, ...]:
 
 
 def _paths(name: str, value: str) -> tuple[str, ...]:
-    """Spark writes those of load([a, b]) as JSON."""
+    """Return the paths; Spark passes those of load([a, b]) as JSON."""
     return tuple(json.loads(value))
 
 
@@ -129,12 +130,12 @@ _READS: Parsers = {
 }
 """Option -> field of ReadOptions."""
 _OF_SPARK = ("paths",)
-"""What Spark writes for load([a, b])."""
+"""Option that Spark sets for load([a, b])."""
 OPTION_NAMES = tuple(name for name in {**_READS, **_SELECTIONS} if name not in _OF_SPARK)
 
 
 def read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options that Spark hands over; their names are not case-sensitive. Raises WrongOption."""
+    """Parse the options from Spark; their names are not case-sensitive. Raises WrongOption."""
     known = named(given, OPTION_NAMES, _OF_SPARK)
     if known.get("endOffset", "").strip().lower() == _CONFIRMED:
         raise WrongOption("endOffset", _CONFIRMED, _NOT_KNOWN)
@@ -142,7 +143,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     if not reads.get("paths"):
         raise WrongOption("path", "", _PATH_NEEDED)
     if reads.get("fail_on_damage") and "quarantine" in reads:
-        raise WrongOption("quarantine", reads["quarantine"], "with failOnDamage=true nothing is put aside")
+        raise WrongOption("quarantine", reads["quarantine"], "cannot be combined with failOnDamage=true")
     selection = Selection(**take(known, _SELECTIONS))
     times = FileTimes(selection.start_time_ms, selection.end_time_ms)
     return ReadOptions(selection=selection, file_times=times, asked_end=reads.get("end_offset"), **reads)

@@ -1,4 +1,4 @@
-"""What a read of stores is to cover: which of their files, from where on, and up to where it stays the same."""
+"""Plan of a read of stores: their files, and the ranges to read."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from twisted_mq.spark.source.witness import Witness
 
 log = logging.getLogger(__name__)
 Ends = Mapping[str, int]
-"""The physical offset at which the log of each store ends for a read, by the store's URI."""
+"""Physical offset at which the log of each store ends for a read, by the store's URI."""
 READS_AT_ONCE = 8
-"""Reads of first records: on S3 each takes tens of milliseconds."""
+"""Number of first records that are read at once: on S3 each read takes tens of milliseconds."""
 
 
 def stores_of(options: ReadOptions) -> tuple[Store, ...]:
-    """The stores that a read names. Raises NoCommitLog, WrongOption."""
+    """Return the stores of a read. Raises NoCommitLog, WrongOption."""
     return stores_named(options.paths, options.broker_names)
 
 
 def log_ends(options: ReadOptions) -> Ends:
-    """The end of each store's log just now, behind its last whole record. Raises NoCommitLog, WrongOption."""
+    """Return the present end of each store's log, after its last complete record. Raises NoCommitLog, WrongOption."""
     return {store.uri: complete_end(store, list_log_files(store)) for store in stores_of(options)}
 
 
 def plan_ranges(options: ReadOptions, ends: Ends) -> list[StoreRange]:
     """Plan the range of each store up to these ends, without files of other times. Raises NoCommitLog, DataLost.
 
-    A store that a pattern finds since the ends were taken is not part of the read.
+    A store that matches a pattern only after the ends were taken is not part of the read.
     """
     ranges, begin = [], max(options.start_offset, options.least_offset)
     stores = {store.uri: store for store in stores_of(options)}
@@ -52,19 +52,19 @@ def plan_ranges(options: ReadOptions, ends: Ends) -> list[StoreRange]:
 
 
 def _report_gone(store: Store, options: ReadOptions) -> None:
-    """Raises DataLost, or logs, that a pattern does not find a store any more."""
-    what = f"store {store.name} is gone since the read was planned"
+    """Raise DataLost, or log, that a pattern no longer matches a store."""
+    what = f"store {store.name} was deleted since the read was planned"
     if options.fail_on_data_loss:
         raise DataLost(what)
     log.warning("%s", what)
 
 
 def files_of_time(store: Store, files: Sequence[LogFile], times: FileTimes) -> Sequence[LogFile]:
-    """The files that may hold what was stored in the wanted time.
+    """Return the files that may have messages stored in the given time.
 
-    Reads the first record's store time of each file. A file's records were stored between its own first time and the next file's;
-    one more file on each side counts as well, as a clock may be set back inside a file. Clocks that are set back over many files
-    lose nothing. Files between two wanted ones are wanted.
+    Reads the store time of the first record of each file. The records of a file were stored between its own first time and the
+    next file's. One more file on each side is included, because a clock may be set back inside a file. Clocks that are set back
+    over many files lose nothing. Files between two selected ones are included.
     """
     if not times.are_any or not files:
         return files
@@ -76,7 +76,7 @@ def files_of_time(store: Store, files: Sequence[LogFile], times: FileTimes) -> S
 
 
 def _near(firsts: Sequence[int | None], known: Sequence[int], number: int) -> tuple[list[int], bool]:
-    """The known first times of a file, the one before it and the two behind it; whether fewer than two are behind it."""
+    """Return the known first times of a file, the one before it and the two after it, and True if fewer than two are after it."""
     at = bisect.bisect_left(known, number)
     behind = at + 1 if at < len(known) and known[at] == number else at
     near = (firsts[one] for one in known[max(0, at - 1) : behind + 2])
@@ -84,7 +84,7 @@ def _near(firsts: Sequence[int | None], known: Sequence[int], number: int) -> tu
 
 
 def _may_hold(near: tuple[list[int], bool], times: FileTimes) -> bool:
-    """Whether a file with these first times near it may hold records of the wanted time; behind the last one time is open."""
+    """Return True if a file with these first times near it may have records of the given time; the last file has no end time."""
     known, is_open = near
     too_early = times.start_ms is not None and not is_open and max(known) < times.start_ms
     too_late = times.end_ms is not None and known != [] and min(known) >= times.end_ms

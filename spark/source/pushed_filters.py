@@ -1,4 +1,4 @@
-"""What a query's conditions leave of a read, as far as a source can tell: Spark evaluates them all again on the rows."""
+"""Conditions of a query that a source can use to read less; Spark evaluates all of them again on the rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES = {"topic": "topics", "queueId": "queue_ids", "tags": "tags"}
 
 
 def narrowed(options: ReadOptions, filters: Sequence[Filter]) -> ReadOptions:
-    """The options with what these conditions, all of which hold, say of topic, queue, tags, store time and offset."""
+    """Return the options limited by these conditions on topic, queue, tags, store time and offset; all conditions must hold."""
     for one in filters:
         column = getattr(one, "attribute", None)
         narrow = _NARROWED.get((column[0], type(one))) if column and len(column) == 1 else None
@@ -69,7 +69,7 @@ def _or(value: int | None, other: int) -> int:
 
 
 def _ms(time: datetime.datetime) -> int:
-    """Whole ms, rounded down; a time without a zone is in this machine's, as Spark hands it to Python."""
+    """Return whole ms, rounded down; a time without a zone is in this machine's zone, as passed by Spark."""
     return int(time.timestamp() * 1_000_000) // 1000
 
 
@@ -112,10 +112,10 @@ _NARROWED: dict[tuple[str, type[Filter]], Narrow] = {
 
 
 class PushedFilters:
-    """What Spark calls as a reader's `pushFilters`.
+    """Callable that Spark uses as a reader's `pushFilters`.
 
-    It refuses readers with a method of that name while spark.sql.python.filterPushdown.enabled is off, and does not tell
-    a data source which is the case; so this passes for the inherited one, which Spark calls only while it is on.
+    Spark refuses readers with a method of that name while spark.sql.python.filterPushdown.enabled is off, and does not pass the
+    setting to a data source. So this replaces the inherited method, which Spark calls only while the setting is on.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)
@@ -124,6 +124,6 @@ class PushedFilters:
         self._narrow = narrow
 
     def __call__(self, filters: Sequence[Filter]) -> Sequence[Filter]:
-        """All of the filters again."""
+        """Use the filters, and return all of them for Spark."""
         self._narrow(filters)
         return filters

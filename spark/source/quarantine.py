@@ -1,8 +1,8 @@
-"""Damaged bytes put aside: each stretch as a Parquet file of a directory, with where it was and why.
+"""Quarantine of damaged bytes: each stretch is a Parquet file in a directory, with its place and the reason.
 
     session.read.parquet(DIRECTORY)  # store, brokerName, file, physicalOffset, length, reason, bytes
 
-A long stretch has several rows. Its file is named after store and place: a task that is tried again writes the same one.
+A long stretch has several rows. Its file is named after store and place, so a repeated task writes the same one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
 
 
 def put_aside(store: Store, damage: Damage, directory: str) -> None:
-    """Write a stretch to the directory, a path or URI, which is made if missing. Raises LogFileGone."""
+    """Write a stretch to the directory, a path or URI, which is created if missing. Raises LogFileGone."""
     system, root = locate(local_path(directory))
     system.create_dir(root, recursive=True)
     name = f"{zlib.crc32(store.name.encode()):08x}-{damage.physical_offset:020d}.parquet"

@@ -1,7 +1,7 @@
-"""Topics read through their consume queues: entries name the records, which are read alone, however large the log is.
+"""Topics read with their consume queues: only the records of their entries are read, independent of the size of the log.
 
-A queue has what its broker has dispatched. As it dispatches in the order of the log, all records before the last one that
-any queue names are in the queues; those behind it are few, and are sought in the log itself.
+A queue has the records that its broker has dispatched. They are dispatched in the order of the log, so all records before the
+last one in any queue are in the queues. The few records after it are searched in the log itself.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from twisted_mq.storage.files.mapped_log import LogBytes
 from twisted_mq.storage.files.paths import StorePaths, is_topic_name, queue_id_of
 
 SMALLEST_TAGS_CODE = -(1 << 31)
-"""Lower ones lead to a queue's extension."""
+"""Least code of tags; lower ones are addresses in a queue's extension."""
 _QUEUES_ASKED = 8
 _MOST_ROWS = WINDOW_BYTES // SMALLEST_RECORD
 _MOST_FAR_ROWS = 8192
-"""So many records are looked at together where reads are requests to another machine."""
+"""Number of records that are read together if reads are requests to another machine."""
 _ENTRIES_A_REQUEST = 3276
-"""64 KiB: what a search in a queue file takes at a time there."""
+"""64 KiB: bytes that a search in a queue file reads at a time there."""
 ENTRIES_A_TASK = 1 << 18
 
 
 @attrs.frozen
 class Layout:
-    """One kind of queues: its directory in the store, and its entries."""
+    """A kind of queues: its directory in the store, and its entries."""
 
     directory: str
     entry: np.dtype[np.void]
@@ -60,7 +60,7 @@ LAYOUTS = (
 
 @attrs.frozen
 class QueuePart:
-    """Some entries of one queue file, of which those are followed that lead into `log` and have one of these codes."""
+    """Some entries of one queue file; those that point into `log` and have one of these codes are read."""
 
     log: StoreRange
     layout: Layout
@@ -71,7 +71,7 @@ class QueuePart:
 
 
 class QueueSplit(InputPartition):
-    """What one task reads through queues."""
+    """Part of queues that one task reads."""
 
     def __init__(self, part: QueuePart) -> None:
         super().__init__(part)
@@ -79,9 +79,9 @@ class QueueSplit(InputPartition):
 
 
 def plan_queues(log: StoreRange, selection: Selection) -> tuple[list[QueueSplit], StoreRange]:
-    """The splits of the wanted queues, and the end of the log that is to be read itself. Raises WrongOption."""
+    """Return the splits of the selected queues, and the rest of the log that is read directly. Raises WrongOption."""
     if not selection.names_topics:
-        raise WrongOption("through", "queues", "which topics? Name them by topic or topicPattern")
+        raise WrongOption("through", "queues", "topics are needed: set topic or topicPattern")
     kinds = [layout for layout in LAYOUTS if directories_in(log.store, layout.directory)]
     if not kinds and log.size_bytes:
         raise WrongOption("through", "queues", f"{log.store.name} has no consume queues; read it through=log")
@@ -99,7 +99,7 @@ def plan_queues(log: StoreRange, selection: Selection) -> tuple[list[QueueSplit]
 
 
 def _wanted_files(store: Store, layout: Layout, selection: Selection) -> Iterator[LogFile]:
-    """The files of the queues of wanted topics."""
+    """Return the files of the queues of selected topics."""
     _, root = locate(store.uri)
     for topic in directories_in(store, layout.directory):
         if is_topic_name(topic) and selection.wants_topic(topic):
@@ -110,14 +110,14 @@ def _wanted_files(store: Store, layout: Layout, selection: Selection) -> Iterato
 
 
 def _last_named(store: Store, layout: Layout) -> int:
-    """The highest physical offset that the queues written last name; 0 without any."""
+    """Return the highest physical offset in the queues written last; 0 without any."""
     files = sorted(files_below(store, layout.directory), key=lambda info: info.mtime_ns or 0)
     with ThreadPoolExecutor(READS_AT_ONCE) as threads:
         return max(threads.map(lambda info: _last_entry(store, info, layout), files[-_QUEUES_ASKED:]), default=0)
 
 
 def _last_entry(store: Store, info: fs.FileInfo, layout: Layout) -> int:
-    """What the last written entry of a queue file leads to; 0 without one. Entries are written in order."""
+    """Return the physical offset of the last written entry of a queue file; 0 without one. Entries are written in order."""
     step, count = (_ENTRIES_A_REQUEST if is_remote(store.uri) else 1), info.size // layout.entry.itemsize
     low, high = 0, -(-count // step)
     last = None
@@ -139,7 +139,7 @@ def entries_at(file: pa.NativeFile, layout: Layout, begin: int, count: int) -> E
 
 
 def read_queue(part: QueuePart) -> Iterator[RecordColumns | Damage | Missing]:
-    """The records that the entries lead to, in the queue's order."""
+    """Yield the records of the entries, in the queue's order."""
     try:
         with locate(part.log.store.uri)[0].open_input_file(part.path) as file:
             entries = entries_at(file, part.layout, part.begin, part.end - part.begin)
@@ -159,7 +159,7 @@ def read_queue(part: QueuePart) -> Iterator[RecordColumns | Damage | Missing]:
 
 
 def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
-    """(physical offsets, sizes) of the entries that are followed; they ascend."""
+    """Return (physical offsets, sizes) of the entries to read, ascending."""
     offsets, sizes = entries["physical_offset"].astype(np.int64), entries["size"].astype(np.int64)
     kept = (sizes > 0) & (sizes != FILLER_SIZE) & (offsets >= part.log.begin) & (offsets < part.log.end)
     if part.codes:
@@ -170,7 +170,7 @@ def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
 
 
 def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[RecordColumns | Damage]:
-    """The records at these positions; what is none there is damage."""
+    """Yield the records at these positions; other bytes there are damage."""
     begin = 0
     while begin < len(positions):
         most = _MOST_ROWS if log.gathering.bytes_at_once is None else _MOST_FAR_ROWS
@@ -187,12 +187,12 @@ def records_of(log: OpenLog, positions: Positions, sizes: Numbers) -> Iterator[R
         if begin < end:
             position, size = int(positions[begin]), int(sizes[begin])
             reason = log.window(position, size).fault_at(0)
-            yield Damage(data.name, log.first_offset + position, size, f"a queue leads here: {reason}")
+            yield Damage(data.name, log.first_offset + position, size, f"a queue entry points here: {reason}")
             begin += 1
 
 
 def _gathered(log: OpenLog, positions: Positions, sizes: Numbers) -> tuple[LogBytes, Positions]:
-    """The bytes of the first of these records, near ones read together, and where each begins in them."""
+    """Return the bytes of the first of these records, near ones read together, and their positions in the bytes."""
     gathering = log.gathering
     chosen = first_ranges(ranges(positions, sizes, gathering), positions, sizes, gathering)
     begins = np.array([positions[one.start] for one in chosen], np.int64)

@@ -1,7 +1,8 @@
-"""Reads of a file gathered: near records by one read, and on remote file systems several reads at a time.
+"""Combined reads of a file: near records in one read, and on remote file systems several reads at a time.
 
-A request to S3 takes as long as some MiB take to come. So ranges that are less than 1 MiB apart are one there, and none is much
-larger than a scan's. Where there would still be more requests than a scan of the same stretch makes, they grow to a scan's size.
+A request to S3 takes as long as the transfer of some MiB. So ranges that are less than 1 MiB apart are one request there, and
+none is much larger than a request of a scan. If there would still be more requests than in a scan of the same stretch, they grow
+to the size of a scan.
 """
 
 from __future__ import annotations
@@ -23,22 +24,23 @@ Read = Callable[[int, int], bytes]
 
 @attrs.frozen
 class Gathering:
-    """Records that begin within `most` bytes are read together, gaps of at most `near` bytes between them as well."""
+    """Settings for combined reads: records that begin within `most` bytes are read together, with gaps of at most `near`
+    bytes."""
 
     near: int
     most: int
     bytes_at_once: int | None = None
-    """So many bytes are held at a time, about; None: one read after the other, as many as there are."""
+    """Approximate number of bytes in memory; None: all reads, one after the other."""
 
 
 LOCAL = Gathering(4096, 4 << 20)
 REMOTE = Gathering(1 << 20, 4 << 20, 16 << 20)
 MORE_REQUESTS = 1.2
-"""As many requests as a scan makes, and a fifth more, are taken for fewer bytes."""
+"""Allowed ratio to the number of requests of a scan, to read fewer bytes."""
 
 
 def ranges(positions: Positions, sizes: Numbers, gathering: Gathering) -> list[slice]:
-    """Which of these records, in ascending order, are read together."""
+    """Return the ranges of these records, in ascending order, that are read together."""
     found = _ranges(positions, sizes, gathering.near, gathering.most)
     if gathering.bytes_at_once is None or len(found) < 2:
         return found
@@ -60,7 +62,7 @@ def _ranges(positions: Positions, sizes: Numbers, near: int, most: int) -> list[
 
 
 def first_ranges(found: Sequence[slice], positions: Positions, sizes: Numbers, gathering: Gathering) -> Sequence[slice]:
-    """The first of these ranges, as many as are held at a time."""
+    """Return the first of these ranges, as many as fit in memory."""
     if gathering.bytes_at_once is None:
         return found
     lengths = (int(positions[one.stop - 1] + sizes[one.stop - 1] - positions[one.start]) for one in found)
@@ -69,7 +71,7 @@ def first_ranges(found: Sequence[slice], positions: Positions, sizes: Numbers, g
 
 
 def read_all(read: Read, wanted: Sequence[tuple[int, int]], gathering: Gathering) -> list[bytes]:
-    """The bytes of these (position, length), several reads at a time where that is quicker."""
+    """Read these (position, length), with several reads at a time if that is faster."""
     if gathering.bytes_at_once is None or len(wanted) < 2:
         return [read(*one) for one in wanted]
     with ThreadPoolExecutor(READS_AT_ONCE) as threads:
@@ -77,7 +79,7 @@ def read_all(read: Read, wanted: Sequence[tuple[int, int]], gathering: Gathering
 
 
 class ReadAhead:
-    """A stretch of a file in blocks, of which the next ones are on their way while one is decoded. Reads go forward."""
+    """A stretch of a file in blocks; the next blocks are read while one is decoded. Reads must go forward."""
 
     def __init__(self, read: Read, begin: int, end: int, block_bytes: int) -> None:
         self._read = read
@@ -92,7 +94,7 @@ class ReadAhead:
             self._coming.append((*block, self._threads.submit(self._read, *block)))
 
     def read(self, position: int, length: int) -> bytes | None:
-        """The bytes from there on, fewer at the stretch's end; None for what is not ahead."""
+        """Return the bytes from there on, fewer at the stretch's end; None for bytes that are not read ahead."""
         if position < self._position:
             return None
         self._drop(position)
@@ -113,7 +115,7 @@ class ReadAhead:
 
 
 def _blocks(begin: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    """(position, length) of equal blocks; a small rest is part of the last one."""
+    """Return (position, length) of equal blocks; a small rest is part of the last one."""
     position = begin
     while position < end:
         length = size if end - position > size + size // 16 else end - position

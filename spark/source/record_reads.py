@@ -12,7 +12,7 @@ from twisted_mq.storage.columns.record_columns import RecordColumns, intact_reco
 
 
 def records_at(store: Store, offsets: Iterable[int]) -> Iterator[RecordColumns]:
-    """The records that begin at these places, in order; where none proves itself, none is yielded. Raises LogFileGone."""
+    """Yield the records that begin at these places, in order; places without a valid record are skipped. Raises LogFileGone."""
     wanted = sorted(set(offsets))
     for file in list_log_files(store):
         inside = [offset - file.first_offset for offset in wanted if file.first_offset <= offset < file.end]

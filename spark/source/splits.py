@@ -1,8 +1,8 @@
-"""Cutting stores into splits, one task each, by the names and sizes of their files alone: nothing is read for it.
+"""Splits of stores, one for each task, from the names and sizes of their files: nothing is read.
 
-A cut inside a file is blind: it is at some byte, and the tasks on both sides of it find the same first record behind it by one
-rule, `log_stretch.first_record`. So each record is in one split only. Cuts between files need no search. A log without
-consume queues is cut between files only, because there the way to a record begins at its file's start.
+A cut inside a file is at any byte. The tasks on both sides find the same first record after it with `log_stretch.first_record`,
+so each record is in one split only. Cuts between files need no search. A log without consume queues is cut between files only,
+because there the search for a record begins at the start of its file.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pyspark.sql.datasource import InputPartition
 from twisted_mq.spark.source.stores import LogFile, Store
 
 DEFAULT_PART_BYTES = 64 * 1024 * 1024
-"""A 1 GiB file (Apache's default) gives 16 tasks."""
+"""Default size of a part: a file of 1 GiB (Apache's default) gives 16 tasks."""
 SMALLEST_PART_BYTES = 4096
 MOST_PARTS = 20_000
-"""Unless more are asked for. Spark's driver keeps some KiB for each."""
+"""Maximum number of parts by default. Spark's driver keeps some KiB for each."""
 
 
 @attrs.frozen
 class StoreRange:
-    """What is read of a store: records that begin in [begin, end), in files whose log ends at `log_end`.
+    """Range of a store to read: records that begin in [begin, end), in files whose log ends at `log_end`.
 
     Without `cut_inside` each file is read by one task.
     """
@@ -37,7 +37,7 @@ class StoreRange:
     cut_inside: bool = True
 
     def pieces(self) -> Iterator[tuple[LogFile, int, int]]:
-        """(file, first and last physical offset) of what lies in each file."""
+        """Return (file, first and last physical offset) of the part in each file."""
         for file in self.files:
             begin, end = max(self.begin, file.first_offset), min(self.end, file.end, self.log_end)
             if begin < end:
@@ -45,12 +45,12 @@ class StoreRange:
 
     @property
     def size_bytes(self) -> int:
-        """The length of all pieces."""
+        """Return the length of all pieces."""
         return sum(end - begin for _, begin, end in self.pieces())
 
 
 class LogSplit(InputPartition):
-    """What one task reads of one store."""
+    """Part of one store that one task reads."""
 
     def __init__(self, part: StoreRange) -> None:
         super().__init__(part)
@@ -63,9 +63,9 @@ class LogSplit(InputPartition):
 
 
 def plan_splits(ranges: Iterable[StoreRange], part_bytes: int | None = None, min_parts: int = 1) -> list[LogSplit]:
-    """The splits of stores, of each in physical order; none where there is nothing to read.
+    """Return the splits of stores, in physical order for each store; none if there is nothing to read.
 
-    A split has about `part_bytes`, fewer where `min_parts` needs it: small files share one, large ones are cut.
+    A split has approximately `part_bytes`, fewer if `min_parts` requires it: small files share one, large ones are cut.
     """
     ranges = list(ranges)
     total = sum(one.size_bytes for one in ranges)
@@ -75,7 +75,7 @@ def plan_splits(ranges: Iterable[StoreRange], part_bytes: int | None = None, min
 
 
 def _cut(whole: StoreRange, most: int) -> Iterator[StoreRange]:
-    """The parts of a range, each of at most `most` bytes."""
+    """Return the parts of a range, each of at most `most` bytes."""
     files: list[LogFile] = []
     begin = end = size = 0
     for file, first, last in _cut_pieces(whole, most):
@@ -91,7 +91,7 @@ def _cut(whole: StoreRange, most: int) -> Iterator[StoreRange]:
 
 
 def _cut_pieces(whole: StoreRange, most: int) -> Iterator[tuple[LogFile, int, int]]:
-    """The pieces of a range, large ones cut into equal ones."""
+    """Return the pieces of a range, with large ones cut into equal ones."""
     for file, begin, end in whole.pieces():
         count = -(-(end - begin) // most) if whole.cut_inside else 1
         cuts = [begin + (end - begin) * number // count for number in range(count + 1)]

@@ -1,4 +1,4 @@
-"""Reading stores at rest as one batch: splits are planned on the driver, tasks make record batches of them."""
+"""Reader of stores as one batch: the driver plans splits, tasks read them as record batches."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class StoreReader(DataSourceReader):
-    """Holds nothing but options, columns and the ends of the logs, so it travels to the tasks."""
+    """Reader of a batch. It has only options, columns and the ends of the logs, so it can be sent to tasks."""
 
     def __init__(self, options: ReadOptions, columns: Sequence[str], ends: Ends | None = None) -> None:
-        """`ends` None: where the logs end when the read is planned."""
+        """`ends` None: the ends of the logs when the read is planned."""
         self.options = options
         self.columns = columns
         self.ends = ends
@@ -55,17 +55,17 @@ class StoreReader(DataSourceReader):
         return splits + plan_splits(ranges, options.part_bytes, options.min_parts)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The record batches of one split. Raises DataLost with failOnDataLoss, DamagedLog with failOnDamage."""
+        """Yield the record batches of one split. Raises DataLost with failOnDataLoss, DamagedLog with failOnDamage."""
         if isinstance(partition, LogSplit):
             yield from as_batches(partition.part.store, read_part(partition.part), self.columns, self.options)
-        elif isinstance(partition, QueueSplit):  # and none of both is what Spark hands out where there are no splits
+        elif isinstance(partition, QueueSplit):  # and None is Spark's value if there are no splits
             yield from as_batches(partition.part.log.store, read_queue(partition.part), self.columns, self.options)
 
 
 def as_batches(
     store: Store, pieces: Iterable[RecordColumns | Damage | Missing], columns: Sequence[str], options: ReadOptions
 ) -> Iterator[pa.RecordBatch]:
-    """These columns of what is wanted of a store. Raises DataLost, DamagedLog as the options say."""
+    """Yield these columns of the selected messages of a store. Raises DataLost, DamagedLog if the options require it."""
     origin = Origin(store.name, store.broker_name)
     with settled():
         for piece in pieces:
@@ -83,7 +83,7 @@ def _report_damage(store: Store, damage: Damage, options: ReadOptions) -> None:
     if options.quarantine is not None:
         put_aside(store, damage, options.quarantine)
     log.warning(
-        "damaged bytes passed over store=%s file=%s physical_offset=%d length=%d reason=%s",
+        "damaged bytes skipped store=%s file=%s physical_offset=%d length=%d reason=%s",
         store.name,
         damage.file,
         damage.physical_offset,

@@ -1,7 +1,7 @@
-"""Store directories on any file system that Arrow knows: local paths, s3a, hdfs and others are one thing.
+"""Store directories on any file system that Arrow supports: local paths, s3a, hdfs and others.
 
-A store is named by a path (`/data/store`, `file:/data/store`) or a URI (`s3a://bucket/store`, `hdfs://host:8020/store`);
-what Arrow's URIs say of access (`s3a://KEY:SECRET@bucket/store?endpoint_override=host:9000&scheme=http`) is taken as it is.
+A store is given by a path (`/data/store`, `file:/data/store`) or a URI (`s3a://bucket/store`, `hdfs://host:8020/store`). Access
+parameters in Arrow's URIs (`s3a://KEY:SECRET@bucket/store?endpoint_override=host:9000&scheme=http`) are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PATTERN = re.compile(r"[*?\[]")
 
 @attrs.frozen
 class Store:
-    """A store directory or its commit log directory; `broker_name` where the reader of it said one."""
+    """A store directory or its commit log directory; `broker_name` if the reader set one."""
 
     uri: str
     broker_name: str | None = None
 
     @property
     def name(self) -> str:
-        """The path or URI without what gives access."""
+        """Return the path or URI without credentials."""
         if "://" not in self.uri:
             return self.uri
         parts = urlsplit(self.uri)
@@ -49,15 +49,15 @@ class LogFile:
 
     @property
     def end(self) -> int:
-        """The physical offset behind it."""
+        """Return the physical offset after it."""
         return self.first_offset + self.size
 
 
 def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple[Store, ...]:
-    """The stores of these paths in order, patterns (`/data/*/store`) resolved and sorted.
+    """Return the stores of these paths in order, patterns (`/data/*/store`) resolved and sorted.
 
-    Broker names go with the resolved stores one by one. Raises NoCommitLog where a pattern matches nothing, WrongOption
-    where there are more or fewer names than stores.
+    Broker names belong to the resolved stores one by one. Raises NoCommitLog if a pattern matches nothing, WrongOption if there
+    are more or fewer names than stores.
     """
     found = [match for uri in uris for match in _matches(local_path(uri))]
     if broker_names and len(broker_names) != len(found):
@@ -66,7 +66,7 @@ def stores_named(uris: Sequence[str], broker_names: Sequence[str] = ()) -> tuple
 
 
 def _matches(uri: str) -> list[str]:
-    """The directories that a pattern names; a path without one is itself."""
+    """Return the directories that match a pattern; a path without a pattern is returned."""
     scheme, mark, rest = uri.rpartition("://")
     path, ask, query = rest.partition("?") if mark else (rest, "", "")
     if not _PATTERN.search(path):
@@ -82,12 +82,12 @@ def _matches(uri: str) -> list[str]:
 
 
 def _children(parent: str, step: str) -> list[str]:
-    """The names of the directories in `parent` that a step of a pattern means, sorted."""
+    """Return the names of the directories in `parent` that match a step of a pattern, sorted."""
     return [name for name in directories_in(Store(parent or "/")) if fnmatch.fnmatchcase(name, step)]
 
 
 def log_directory(store: Store) -> str:
-    """The path of the commit log files, of a store or of the commit log directory itself. Raises NoCommitLog."""
+    """Return the path of the commit log files, from a store or the commit log directory itself. Raises NoCommitLog."""
     system, path = locate(store.uri)
     inside = f"{path}/{COMMIT_LOG}"
     here, below = system.get_file_info([path, inside])
@@ -101,12 +101,12 @@ def log_directory(store: Store) -> str:
 
 
 def list_log_files(store: Store) -> list[LogFile]:
-    """The store's commit log files in order, empty ones left out: names and sizes, nothing is read. Raises NoCommitLog."""
+    """Return the store's commit log files in order, without empty ones: names and sizes, nothing is read. Raises NoCommitLog."""
     return files_in(store, log_directory(store))
 
 
 def files_in(store: Store, directory: str) -> list[LogFile]:
-    """The files of a directory whose names are offsets, in order; empty ones and missing directories have none."""
+    """Return the files of a directory whose names are offsets, in order; none for empty or missing directories."""
     system, _ = locate(store.uri)
     found = []
     for info in _listed(system, directory):
@@ -117,14 +117,14 @@ def files_in(store: Store, directory: str) -> list[LogFile]:
 
 
 def directories_in(store: Store, *steps: str) -> list[str]:
-    """The names of the directories below the store; none where there is no such place."""
+    """Return the names of the directories below the store; none if the path is missing."""
     system, root = locate(store.uri)
     listed = _listed(system, "/".join((root, *steps)))
     return sorted(info.base_name for info in listed if info.type == fs.FileType.Directory)
 
 
 def files_below(store: Store, directory: str) -> list[fs.FileInfo]:
-    """All files below a directory of the store."""
+    """Return all files below a directory of the store."""
     system, root = locate(store.uri)
     selector = fs.FileSelector(f"{root}/{directory}", allow_not_found=True, recursive=True)
     return [info for info in system.get_file_info(selector) if info.type == fs.FileType.File]

@@ -1,8 +1,9 @@
-"""Stores as streams: each batch reads what their logs got behind the last one. No broker is asked; slaves' stores do too.
+"""Stores as streams: each batch reads the records appended after the last one. No broker is asked; stores of slaves can be used
+too.
 
-The offset is a map from the store's path to a mark: the physical offset before which all records were read, and the last
-of these. It may be any byte, as a cut of a batch's bytes is; the records behind it are found as in every cut. Checkpoints of
-earlier releases have the physical offset alone and are read as they are.
+The offset is a map from the store's path to a mark: the physical offset before which all records were read, and the last of
+these. It can be any byte, like a cut of a batch; the records after it are found as after every cut. Checkpoints of earlier
+releases have only the physical offset, and can be read.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Log = Sequence[LogFile]
 
 
 class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what lies between two offsets; a store that a pattern finds later begins at its log's first byte."""
+    """Reader of the records between two offsets; a store that a pattern finds later starts at its log's first byte."""
 
     def __init__(self, options: ReadOptions, columns: Sequence[str]) -> None:
         self.options = options
@@ -60,7 +61,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._ends(self._logs())
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Never behind `start`: a checkpoint may be older than the last batch. Raises DataLost, as `partitions` does."""
+        """Return the next end, never before `start`: a checkpoint may be older than the last batch. Raises DataLost like
+        `partitions`."""
         logs, whole = self._listed = self._listing()
         ends = self._limited(whole)
         target = ends if self._target is None else self._target
@@ -78,12 +80,12 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return following
 
     def _lost(self, store: Store, files: Log, mark: Mark | None, begin: int, end: int) -> int | None:
-        """The bytes that no file has any more, of this batch and of those before it."""
+        """Return the lost bytes of this batch and of those before it."""
         before = 0 if mark is None else mark.lost or 0
         return before + sum(one.end - one.begin for one in missing_bytes(store, files, begin, end)) or None
 
     def _begun(self, offset: Offset, logs: Logs) -> tuple[dict[str, Mark], dict[Store, str]]:
-        """The marks of an offset, and the one of each store. Raises DataLost where a mark's store is not there."""
+        """Return the marks of an offset, and the mark of each store. Raises DataLost if a mark's store is missing."""
         marks = {key: parse_mark(kept) for key, kept in offset.items()}
         keys = keys_of(marks, logs, lambda store: store.name)
         for key in sorted(marks.keys() - set(keys.values())):
@@ -94,7 +96,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return marks, keys
 
     def _begin(self, store: Store, files: Log, mark: Mark | None, end: int) -> int:
-        """Where reading goes on in a log that ends at `end`. Raises DataLost where it is not the log that was read."""
+        """Return where reading continues in a log that ends at `end`. Raises DataLost if it is not the log that was read."""
         if mark is None:
             return self._first_offset(files)
         return go_on(store, files, mark, end, self.options.fail_on_data_loss)
@@ -104,7 +106,8 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {store.name: end for store, end in self._limited(whole).items()}
 
     def partitions(self, start: Offset, end: Offset) -> list[LogSplit]:
-        """Raises DataLost where a log begins behind `start`, ends before it, or has another record in the last one's place."""
+        """Plan a batch. Raises DataLost if a log begins after `start`, ends before it, or has another record at the last one's
+        place."""
         listed, self._listed = self._listed, None
         logs, whole_logs = listed or self._listing()
         ranges = []
@@ -127,7 +130,7 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {store: list_log_files(store) for store in stores_of(self.options)}
 
     def _listing(self) -> tuple[dict[Store, Log], dict[Store, int]]:
-        """The files of each log and its end. A trigger takes one: a listing of S3 is slow."""
+        """Return the files of each log and its end, listed once per trigger: a listing of S3 is slow."""
         logs = self._logs()
         return logs, _whole(logs)
 
@@ -139,5 +142,5 @@ class StoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _whole(logs: Logs) -> dict[Store, int]:
-    """The end of each log, behind its last whole record."""
+    """Return the end of each log, after its last complete record."""
     return {store: complete_end(store, files) for store, files in logs.items()}

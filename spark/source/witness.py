@@ -1,7 +1,7 @@
-"""Proof that a record begins at a place of the log: a consume queue entry names the place.
+"""Proof that a record begins at a place of the log: a consume queue entry points to it.
 
-A message's body may hold any bytes, also those of a record with the right physical offset. Queue entries are written by the
-broker alone and name the places where records begin.
+A message's body can have any bytes, even those of a record with the right physical offset. Queue entries are written only by the
+broker and point to the begin of records.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUEUES_KEPT = 256
 
 
 class Witness:
-    """The consume queues of one store, listed when they are first asked. Reads are of one entry, 20 bytes, each."""
+    """The consume queues of one store, listed at first use. Each read is one entry of 20 bytes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -27,13 +27,13 @@ class Witness:
 
     @functools.cached_property
     def has_queues(self) -> bool:
-        """Whether there is any consume queue; a log that was copied alone has none."""
+        """Return True if the store has a consume queue; a log that was copied alone has none."""
         return bool(directories_in(self._store, _QUEUES))
 
     def names(self, record: bytes) -> bool:
-        """Whether the queue entry of this whole record names its physical offset and size.
+        """Return True if the queue entry of this complete record has its physical offset and size.
 
-        False also where the entry is not there any more, or not yet, and for the queues of topics with batches.
+        Returns False too if the entry is deleted, or not written yet, and for queues of topics with batches.
         """
         head, topic = read_head(record), topic_of(record)
         if topic is None or not is_topic_name(topic) or head.queue_id < 0 or head.queue_offset < 0:
@@ -49,7 +49,7 @@ class Witness:
         return files_in(self._store, f"{root}/{_QUEUES}/{topic}/{queue_id}")
 
     def _entry(self, file: LogFile, position: int) -> tuple[int, int] | None:
-        """(physical offset, size) that the entry there names; None where the file is gone or shorter."""
+        """Return (physical offset, size) of the entry there; None if the file is missing or shorter."""
         system, _ = locate(self._store.uri)
         try:
             with system.open_input_file(file.path) as opened:

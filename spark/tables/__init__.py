@@ -1,4 +1,4 @@
-"""Other bytes as tables: consume queues, index, timer, configuration, replication, frames; and any construct declaration."""
+"""Other files as tables: consume queues, index, timer, configuration, replication, frames, and any construct declaration."""
 
 from twisted_mq.spark.tables.frame_columns import from_frames
 from twisted_mq.spark.tables.record_files import register_layout

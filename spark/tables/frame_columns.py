@@ -1,4 +1,4 @@
-"""Bytes in a column, taken apart by a construct declaration."""
+"""Bytes in a column, parsed with a construct declaration."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from twisted_mq.spark.tables.layout_columns import arrow_type, layout_ddl
 
 
 def from_frames(column: Column | str, layout: construct.Struct, *, fail: bool = False) -> Column:
-    """A struct column with the fields of `layout`, fixed ones and length-prefixed bytes, from a binary column.
+    """Return a struct column with the fields of `layout`, fixed ones and length-prefixed bytes, from a binary column.
 
         READING = construct.Struct("sensor" / construct.Int32ub, "celsius" / construct.Float32b)
         frame.select(from_frames("body", READING).alias("reading")).select("reading.*")
 
-    Bytes that are no such record are null, with `fail` an error. Raises LayoutError for a declaration with other kinds of
+    Bytes that are not such a record are null, or an error with `fail`. Raises LayoutError for a declaration with other kinds of
     fields.
     """
     runs = tuple(derive_runs(layout))
@@ -35,7 +35,8 @@ def from_frames(column: Column | str, layout: construct.Struct, *, fail: bool = 
 
 @functools.lru_cache(maxsize=16)
 def struct_maker(runs: tuple[Run, ...], fail: bool = False) -> Callable[[pa.Array], pa.StructArray]:
-    """From an array of bytes to one of structs. The declaration itself cannot travel to tasks, its runs can."""
+    """Return a function from an array of bytes to an array of structs. It has the runs of the declaration, which itself cannot be
+    pickled."""
     read = value_reader(runs)
     fields = [pa.field(field.name, arrow_type(field)) for field in all_fields(runs)]
 

@@ -1,8 +1,8 @@
-"""Files of recorded frames: segments of `mq record`, packets, and plain frames one behind the other.
+"""Files of recorded frames: segments of `mq record`, packets, and plain frames one after the other.
 
 .mqrec             segments; with their marks a large one is read by several tasks
 .pcap .pcapng      packets, see `packets`
-any other          frames; where NAME.json lies beside NAME.frames, it says when and on which connection each was seen
+any other          frames; NAME.json beside NAME.frames has the time and connection of each
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SEGMENT_SUFFIX, MARKS_SUFFIX, FRAMES_SUFFIX = ".mqrec", ".mqmarks", ".frames"
 PACKETS_SUFFIXES = (".pcap", ".pcapng")
 SUFFIXES = (SEGMENT_SUFFIX, FRAMES_SUFFIX, *PACKETS_SUFFIXES)
 PART_BYTES = 64 << 20
-"""Of a segment that a task reads, about."""
+"""Approximate number of bytes of a segment that a task reads."""
 
 
 @attrs.frozen
 class FramePart:
-    """Some bytes of a file."""
+    """A range of bytes of a file."""
 
     path: str
     begin: int
@@ -40,7 +40,7 @@ class FramePart:
 
 
 def parts_of(path: str, part_bytes: int = PART_BYTES) -> list[FramePart]:
-    """Those of a file, or of the files of a folder with one of SUFFIXES."""
+    """Return the parts of a file, or of the files of a directory with one of SUFFIXES."""
     if not os.path.exists(path):
         raise StoreReadError(f"{path}: no such file or directory")
     files = [path]
@@ -50,7 +50,7 @@ def parts_of(path: str, part_bytes: int = PART_BYTES) -> list[FramePart]:
 
 
 def _parts(path: str, part_bytes: int) -> Iterator[FramePart]:
-    """A segment is cut at marks, other files are read as one."""
+    """Return the parts of a file: a segment is cut at marks, other files have one part."""
     size = os.path.getsize(path)
     marks = path.removesuffix(SEGMENT_SUFFIX) + MARKS_SUFFIX
     cuts = [0]
@@ -64,7 +64,7 @@ def _parts(path: str, part_bytes: int) -> Iterator[FramePart]:
 
 
 def seen_in(part: FramePart) -> Iterator[Seen]:
-    """The frames of a part. Raises StoreReadError."""
+    """Yield the frames of a part. Raises StoreReadError."""
     readers: dict[str, Callable[[FramePart], Iterator[Seen]]] = {
         SEGMENT_SUFFIX: _in_segment, **dict.fromkeys(PACKETS_SUFFIXES, _in_packets),
     }  # fmt: skip
@@ -79,7 +79,7 @@ def _in_segment(part: FramePart) -> Iterator[Seen]:
     if not part.begin:
         begin = len(MAGIC)
         if data[:begin] != MAGIC[: len(data)]:
-            raise StoreReadError(f"{part.path}: is no segment of recorded frames")
+            raise StoreReadError(f"{part.path}: is not a segment of recorded frames")
     try:
         for one in recorded_frames(data[begin:], part.begin + begin):
             direction = FROM_CLIENT if one.from_client else TO_CLIENT
@@ -111,7 +111,7 @@ def _in_frames(part: FramePart) -> Iterator[Seen]:
 
 
 def _said(path: str) -> dict[int, tuple[int, str, str]]:
-    """What the file beside it says, by offset: time since its begin, connection, direction."""
+    """Read the JSON file beside it: time since its begin, connection and direction by offset."""
     beside = path.removesuffix(FRAMES_SUFFIX) + ".json"
     if beside == path or not os.path.exists(beside):
         return {}

@@ -1,4 +1,4 @@
-"""The table `rocketmq.frames`: recorded remoting traffic, a row a frame.
+"""The table `rocketmq.frames`: recorded remoting traffic, one row per frame.
 
 session.read.format("rocketmq.frames").load("traffic")
 """
@@ -31,7 +31,7 @@ SCHEMA = pa.schema([(name, ARROW_TYPES[kind]) for name, kind in COLUMNS.items()]
 
 
 class FrameReader(DataSourceReader):
-    """Segments are read in parts, small files together."""
+    """Reader of frames: segments are read in parts, small files together."""
 
     def __init__(self, path: str, keep_secrets: bool = False, part_bytes: int = PART_BYTES) -> None:
         self.path = path
@@ -63,9 +63,10 @@ class FrameSource(DataSource):
 
     | option | meaning | default |
     |---|---|---|
-    | path | segment of `mq record`, packets in pcap or pcapng, frames one behind the other, or a folder of such files | needed |
-    | keepSecrets | true: access keys, signatures, tokens and users' passwords stay as they are; false: `***` instead | false |
-    | maxPartitionBytes | how many bytes of a segment a task reads, about | 64m |
+    | path | segment of `mq record`, packets in pcap or pcapng, frames one after the other, or a directory of such files |
+    required |
+    | keepSecrets | true: keep access keys, signatures, tokens and users' passwords; false: replace them with `***` | false |
+    | maxPartitionBytes | approximate bytes of a segment that a task reads | 64m |
     """
 
     @classmethod

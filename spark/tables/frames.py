@@ -1,4 +1,4 @@
-"""Recorded remoting frames as rows: what is in a frame, and when and on which connection it was seen."""
+"""Recorded remoting frames as rows: the contents of a frame, and its time and connection."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ COLUMNS = {
 HIDDEN = "***"
 _SECRETS = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN, "accessKey", "secretKey")
 _SECRET_BODIES = frozenset({int(RequestCode.AUTH_CREATE_USER), int(RequestCode.AUTH_UPDATE_USER)})
-"""Their bodies are users with passwords."""
+"""Requests whose bodies are users with passwords."""
 _REQUESTS = {int(code): code.name for code in RequestCode}
 _RESPONSES = {int(code): code.name for code in ResponseCode}
 FROM_CLIENT, TO_CLIENT = "client->server", "server->client"
 
 
 class Seen(NamedTuple):
-    """A frame with its length in front; None is what the recording does not say. `offset` tells it from others of its file."""
+    """A frame with its length prefix; fields that the recording does not have are None. `offset` identifies it in its file."""
 
     offset: int
     frame: bytes
@@ -38,9 +38,9 @@ class Seen(NamedTuple):
 
 
 def rows(path: str, seen: Iterable[Seen], keep_secrets: bool) -> Iterator[tuple[object, ...]]:
-    """The frames of a file under COLUMNS. What proves who sent them is hidden, unless it is to be kept.
+    """Return the frames of a file with COLUMNS. Credentials of senders are hidden, unless they are kept.
 
-    Raises StoreReadError at bytes that are no frame.
+    Raises StoreReadError at bytes that are not a frame.
     """
     for one in seen:
         try:

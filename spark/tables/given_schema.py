@@ -1,4 +1,4 @@
-"""A schema that a user gives to a table: it has all of its columns, others are no columns of it."""
+"""Check of a schema that a user gives to a table: it must have exactly the table's columns."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from twisted_mq.spark.errors import WrongOption
 
 
 def check_schema(columns: Mapping[str, str], schema: StructType) -> None:
-    """Raises WrongOption for a schema of other columns or types than these."""
+    """Check a schema. Raises WrongOption for other columns or types than these."""
     given = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     if given != list(columns.items()):
         declared = ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        raise WrongOption("schema", schema.simpleString(), f"the columns are {declared}; choose among them with select")
+        raise WrongOption("schema", schema.simpleString(), f"the columns are {declared}; choose columns with select")

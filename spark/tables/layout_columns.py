@@ -1,4 +1,4 @@
-"""Columns from a construct declaration: names and types are its fields'."""
+"""Columns from a construct declaration, with the names and types of its fields."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _TYPES = {
     "b": "int", "B": "int", "h": "int", "H": "int", "i": "int", "l": "int", "I": "bigint", "L": "bigint",
     "q": "bigint", "e": "float", "f": "float", "d": "double",
 }  # fmt: skip
-"""Struct's format -> Spark's type. Unsigned numbers of 64 bits have none."""
+"""Format of struct -> Spark type. Unsigned numbers of 64 bits have none."""
 _ARROW = {
     "int": pa.int32(), "bigint": pa.int64(), "float": pa.float32(), "double": pa.float64(), "binary": pa.binary(),
 }  # fmt: skip
 
 
 def spark_type(field: Field) -> str:
-    """Raises LayoutError for a field that no column holds."""
+    """Return the Spark type of a field. Raises LayoutError for a field without one."""
     if field.format.endswith("s"):
         return "binary"
     if field.format not in _TYPES:
@@ -31,28 +31,28 @@ def spark_type(field: Field) -> str:
 
 
 def arrow_type(field: Field) -> pa.DataType:
-    """What Spark takes for its type. Raises LayoutError."""
+    """Return the Arrow type that Spark expects for its type. Raises LayoutError."""
     return _ARROW[spark_type(field)]
 
 
 def layout_ddl(runs: Iterable[Run]) -> str:
-    """The fields of a struct: `size:int,physical_offset:bigint,body:binary`. Raises LayoutError."""
+    """Return the fields of a struct: `size:int,physical_offset:bigint,body:binary`. Raises LayoutError."""
     return ",".join(f"{field.name}:{spark_type(field)}" for field in all_fields(runs))
 
 
 def camel_case(name: str) -> str:
-    """physical_offset -> physicalOffset, as the columns of stores are named."""
+    """Return physicalOffset for physical_offset, like the columns of stores."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def entry_columns(entries: Entries) -> dict[str, pa.Array]:
-    """Numbers of many entries of fixed size, by their names as columns."""
+    """Return the numbers of many entries of fixed size, by their column names."""
     names = entries.dtype.names or ()
     return {camel_case(name): pa.array(_native(entries[name])) for name in names}
 
 
 def _native(column: np.ndarray) -> np.ndarray:
-    """In the machine's byte order; Spark has no numbers of 16 bits here."""
+    """Return numbers in the machine's byte order; numbers of 16 bits are widened for Spark."""
     kind = column.dtype.newbyteorder("=")
     return column.astype(np.int32 if kind.itemsize < np.dtype(np.int32).itemsize else kind)

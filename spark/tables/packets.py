@@ -1,7 +1,7 @@
-"""Frames in captured packets, pcap or pcapng: streams of TCP put together, by dpkt's packets.
+"""Frames in captured packets, pcap or pcapng: TCP streams reassembled from dpkt's packets.
 
-What arrives out of order waits, what comes twice is dropped. Where packets are missing, a direction goes on at the next packet
-that begins with a frame; so it does where the capture began amid a connection. Other traffic has no frames.
+Packets out of order wait, repeated ones are dropped. After missing packets a direction continues at the next packet that begins
+with a frame; likewise if the capture started in the middle of a connection. Other traffic has no frames.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 _SEQUENCES = 1 << 32
 MOST_WAITING = 4 << 20
-"""Bytes that wait for a missing packet; then it counts as lost."""
+"""Maximum number of bytes that wait for a missing packet; then it counts as lost."""
 Address = tuple[str, int]
 Found = tuple[int, bool, str, bytes]
-"""Time in us, whether from the client, connection, frame."""
+"""Time in us, True from the client, connection, frame."""
 
 
 @attrs.define
 class Stream:
-    """One direction of a connection: bytes in order of their sequence numbers."""
+    """A direction of a connection: bytes in order of their sequence numbers."""
 
     expected: int | None = None
     cutter: FrameCutter = attrs.field(factory=FrameCutter)
     _waiting: dict[int, bytes] = attrs.field(factory=dict)
 
     def frames(self, sequence: int, data: bytes) -> Iterator[bytes]:
-        """The frames that are whole now."""
+        """Return the frames that are complete now."""
         if self.expected is None:
             self.expected = sequence
         if len(data) > len(self._waiting.get(sequence, b"")):
@@ -62,13 +62,13 @@ class Stream:
                 yield ready
 
     def _ahead(self, sequence: int) -> int:
-        """How far behind the expected byte a sequence number is; below 0: before it. They wrap around."""
+        """Return the distance of a sequence number from the expected byte; below 0: before it. Numbers wrap around."""
         assert self.expected is not None
         return (sequence - self.expected + _SEQUENCES // 2) % _SEQUENCES - _SEQUENCES // 2
 
 
 def packet_frames(file: BinaryIO, path: str) -> Iterator[Found]:
-    """In the order in which they were complete. Raises StoreReadError, MissingExtra."""
+    """Yield frames in the order in which they were complete. Raises StoreReadError, MissingExtra."""
     require("packets of recorded traffic", "pcap")
     import dpkt
 
@@ -88,7 +88,7 @@ def packet_frames(file: BinaryIO, path: str) -> Iterator[Found]:
 
 
 def _link_layers() -> dict[int, Callable[[bytes], Any]]:
-    """The kind of captured packets -> what takes them apart."""
+    """Return the kind of captured packets -> their parser."""
     import dpkt
 
     def raw(data: bytes) -> Any:
@@ -106,7 +106,7 @@ def _link_layers() -> dict[int, Callable[[bytes], Any]]:
 
 
 def _tcp_in(unpack: Callable[[bytes], Any], data: bytes) -> tuple[Address, Address, dpkt.tcp.TCP] | None:
-    """Sender, receiver and the segment of TCP in a packet; None for one without."""
+    """Return sender, receiver and the TCP segment in a packet; None for a packet without one."""
     import dpkt
 
     try:
@@ -115,7 +115,7 @@ def _tcp_in(unpack: Callable[[bytes], Any], data: bytes) -> tuple[Address, Addre
         if not isinstance(inner, dpkt.ip.IP | dpkt.ip6.IP6) or not isinstance(inner.data, dpkt.tcp.TCP):
             return None
     except (dpkt.dpkt.Error, IndexError):
-        return None  # a packet that was cut off
+        return None  # a truncated packet
     tcp, text = inner.data, dpkt.utils.inet_to_str
     return (text(inner.src), tcp.sport), (text(inner.dst), tcp.dport), tcp
 

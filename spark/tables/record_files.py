@@ -1,4 +1,4 @@
-"""Files of records of any declaration, back to back, as a format of the user's own.
+"""Files of consecutive records of any declaration, as a format defined by the user.
 
 register_layout(session, "readings", READING)
 session.read.format("readings").load("readings.bin")  # file, position, and a column for each field of READING
@@ -30,16 +30,16 @@ from twisted_mq.spark.tables.layout_columns import arrow_type, spark_type
 from twisted_mq.spark.tables.task_groups import BYTES_A_TASK, grouped
 
 WINDOW_BYTES = 8 << 20
-"""What is read at a time."""
+"""Number of bytes read at a time."""
 LARGEST_RECORD = 64 << 20
-"""A length that makes a record longer is damage."""
+"""Largest size of a record; a longer one is damage."""
 _PARSERS: Parsers = {"path": ("path", text), "maxPartitionBytes": ("part_bytes", values.size_bytes)}
 _FILE, _POSITION = "file", "position"
 
 
 @attrs.frozen
 class RecordPart:
-    """Some bytes of a file; `uri` is the path or URI that was given, which says the file system."""
+    """A range of bytes of a file; `uri` is the given path or URI, which selects the file system."""
 
     uri: str
     path: str
@@ -48,7 +48,7 @@ class RecordPart:
 
 
 class LayoutReader(DataSourceReader):
-    """Reads records of `runs`. Files of records of one size are cut into parts, others are read by one task each."""
+    """Reader of records of `runs`. Files of records of one size are cut into parts, others are read by one task each."""
 
     def __init__(self, runs: tuple[Run, ...], path: str, part_bytes: int = BYTES_A_TASK) -> None:
         self.runs = runs
@@ -57,11 +57,11 @@ class LayoutReader(DataSourceReader):
 
     @property
     def _record_bytes(self) -> int | None:
-        """None where records have several sizes."""
+        """Return the size of a record; None if records have several sizes."""
         return self.runs[0].size if len(self.runs) == 1 and not self.runs[0].follower else None
 
     def partitions(self) -> list[InputPartition]:
-        """Raises StoreReadError where the path leads nowhere."""
+        """Plan the parts. Raises StoreReadError if the path is missing."""
         parts = (part for info in _files(self.path) for part in self._parts(info))
         return list(map(InputPartition, grouped(((part, part.end - part.begin) for part in parts), self.part_bytes)))
 
@@ -72,7 +72,7 @@ class LayoutReader(DataSourceReader):
             yield RecordPart(self.path, info.path, begin, min(begin + step, size))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises StoreReadError at bytes that are no record."""
+        """Read a part. Raises StoreReadError at bytes that are not a record."""
         fields = all_fields(self.runs)
         schema = pa.schema(
             [(_FILE, pa.string()), (_POSITION, pa.int64()), *((one.name, arrow_type(one)) for one in fields)]
@@ -91,7 +91,7 @@ class LayoutReader(DataSourceReader):
 
 
 def _files(path: str) -> list[fs.FileInfo]:
-    """A file, or those of a folder in order of their names; hidden ones are left out."""
+    """Return a file, or those of a directory in order of their names, without hidden ones."""
     system, root = locate(path)
     info: fs.FileInfo = system.get_file_info(root)
     if info.type == fs.FileType.File:
@@ -104,7 +104,7 @@ def _files(path: str) -> list[fs.FileInfo]:
 
 
 def _entries(file: pa.NativeFile, part: RecordPart, run: Run) -> Iterator[tuple[pa.Array, list[pa.Array]]]:
-    """Records of one size, many at once."""
+    """Yield records of one size, many at once."""
     kind, window = run.as_dtype(), max(1, WINDOW_BYTES // run.size) * run.size
     for begin in range(part.begin, part.end, window):
         data = file.read_at(min(window, part.end - begin), begin)
@@ -131,7 +131,7 @@ def _column(entries: Entries, field: Field) -> pa.Array:
 def _records(
     file: pa.NativeFile, part: RecordPart, runs: Sequence[Run], fields: Sequence[Field]
 ) -> Iterator[tuple[pa.Array, list[pa.Array]]]:
-    """Records one by one, those of a window at once."""
+    """Yield records of several sizes, those of a window at once."""
     read, begin, data = placed_reader(runs), part.begin, b""
     while begin < part.end:
         data += file.read_at(min(WINDOW_BYTES, part.end - begin - len(data)), begin + len(data))
@@ -182,14 +182,14 @@ class LayoutSource(DataSource):
 
 
 def register_layout(session: SparkSession, name: str, layout: construct.Struct) -> None:
-    """Make files of `layout` known to a session as format `name`: fixed fields and length-prefixed bytes, big-endian.
+    """Register files of `layout` with a session as format `name`: fixed fields and length-prefixed bytes, big-endian.
 
     Raises LayoutError for a declaration with other kinds of fields.
     """
     declared = tuple(derive_runs(layout))
     for field in all_fields(declared):
         if field.name in (_FILE, _POSITION):
-            raise LayoutError(f"{field.name!r} is a column of every file, name the field otherwise")
+            raise LayoutError(f"{field.name!r} is a column of every file; use another name for the field")
         spark_type(field)
 
     class Declared(LayoutSource):

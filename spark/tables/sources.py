@@ -1,4 +1,4 @@
-"""Data sources of the tables beside the log, columns from the declarations.
+"""Data sources of the tables beside the log, with columns from the declarations.
 
 from twisted_mq.spark.tables import register
 register(session)
@@ -30,7 +30,7 @@ from twisted_mq.spark.tables.task_groups import grouped
 
 @attrs.frozen
 class Table:
-    """One kind of file: which there are under a path, and their columns, many rows at a time."""
+    """A kind of file: its files under a path, and their columns, many rows at a time."""
 
     name: str
     columns: Mapping[str, str]
@@ -42,7 +42,7 @@ class Table:
         return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in self.columns.items()])
 
     def batches(self, path: str) -> Iterator[pa.RecordBatch]:
-        """The rows of one file. Raises StoreReadError."""
+        """Yield the rows of one file. Raises StoreReadError."""
         schema = self.arrow_schema
         for columns in self.read(path):
             arrays = [columns[field.name].cast(field.type) for field in schema]
@@ -68,7 +68,7 @@ TABLES = {
 
 
 class TableReader(DataSourceReader):
-    """Files of a table; small ones go to one task."""
+    """Reader of files of a table; one task reads several small files."""
 
     def __init__(self, table: str, path: str) -> None:
         self.table = table
@@ -136,7 +136,7 @@ class ConfigSource(TableSource):
 
 
 class ReplicationSource(TableSource):
-    """What masters sent to slaves, recorded."""
+    """Recorded streams from masters to slaves."""
 
     table = "rocketmq.ha"
 
@@ -149,7 +149,8 @@ _FOUND_BY_ITSELF = "DATA_SOURCE_ALREADY_EXISTS"
 
 
 def register(session: SparkSession) -> None:
-    """Make all formats known to a session, a Connect one too. Spark itself finds rocketmq where the project is installed."""
+    """Register all formats with a session, also a Connect one. Spark finds the format rocketmq by itself if the project is
+    installed."""
     for source in SOURCES:
         try:
             session.dataSource.register(source)

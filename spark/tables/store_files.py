@@ -27,7 +27,7 @@ from twisted_mq.storage.tools.index_tools import sizes_of
 
 
 def _declared(layout: construct.Struct) -> dict[str, str]:
-    """Columns of a declaration, as those of stores are named."""
+    """Return the columns of a declaration, with the names of columns of stores."""
     return {camel_case(field.name): spark_type(field) for field in field_table(layout)}
 
 
@@ -42,32 +42,32 @@ CONFIG_COLUMNS = {"file": "string", "section": "string", "key": "string", "value
 
 
 def queue_files(store: str) -> list[str]:
-    """The consume queues' files."""
+    """Return the files of consume queues."""
     paths = StorePaths(store)
     return [file.path for key in paths.queue_directories() for file in files_in(paths.queue(*key))]
 
 
 def queue_entries(path: str) -> Iterator[Columns]:
-    """The entries that were written; offsets are counted from the queue's begin."""
+    """Return the written entries; offsets are counted from the queue's begin."""
     entries, written, place = _queue(path, QUEUE_ENTRY)
     first = (file_offset(os.path.basename(path)) or 0) // entries.dtype.itemsize
     yield {**place, "queueOffset": pa.array(first + written), **entry_columns(entries[written])}
 
 
 def batch_queue_files(store: str) -> list[str]:
-    """Those of the queues whose entries lead to batches."""
+    """Return the files of the queues whose entries point to batches."""
     paths = StorePaths(store)
     return [file.path for key in paths.batch_queue_directories() for file in files_in(paths.batch_queue(*key))]
 
 
 def batch_queue_entries(path: str) -> Iterator[Columns]:
-    """The entries that were written."""
+    """Return the written entries."""
     entries, written, place = _queue(path, BATCH_QUEUE_ENTRY)
     yield {**place, **entry_columns(entries[written])}
 
 
 def _queue(path: str, layout: construct.Struct) -> tuple[Entries, Positions, Columns]:
-    """All entries of a queue's file, the places of those that were written, and the queue of these as columns."""
+    """Return all entries of a queue's file, the positions of written ones, and their queue as columns."""
     topic_folder, queue_id = os.path.split(os.path.dirname(path))
     entries = np.fromfile(path, derive_dtype(layout))
     written = np.flatnonzero(entries["size"] > 0)
@@ -76,12 +76,12 @@ def _queue(path: str, layout: construct.Struct) -> tuple[Entries, Positions, Col
 
 
 def index_files(store: str) -> list[str]:
-    """The index's files, the oldest first."""
+    """Return the files of the index, the oldest first."""
     return _in_folder(StorePaths(store).index)
 
 
 def index_entries(path: str) -> Iterator[Columns]:
-    """The entries in use, with the store time that they mean, in ms. None of a file whose numbers of slots is not known."""
+    """Return the used entries, with their store time in ms; none of a file with an unknown number of slots."""
     sizes = sizes_of(path, None)
     if sizes is None:
         return
@@ -98,12 +98,12 @@ def index_entries(path: str) -> Iterator[Columns]:
 
 
 def timer_files(store: str) -> list[str]:
-    """The timer log's files."""
+    """Return the files of the timer log."""
     return [file.path for file in files_in(os.path.join(store, "timerlog"))]
 
 
 def timer_units(path: str) -> Iterator[Columns]:
-    """The messages that waited, one a unit; blanks and what was not written are left out."""
+    """Return the messages that waited, one per unit, without blanks and unwritten units."""
     data = np.fromfile(path, np.uint8)
     units = data[: len(data) - len(data) % LOG_UNIT_BYTES].view(derive_dtype(TIMER_LOG_UNIT))
     written = np.flatnonzero(units["size"] == LOG_UNIT_BYTES)
@@ -115,12 +115,12 @@ def timer_units(path: str) -> Iterator[Columns]:
 
 
 def transfer_files(path: str) -> list[str]:
-    """Recorded streams from masters to slaves."""
+    """Return the files of recorded streams from masters to slaves."""
     return [name for name in _in_folder(path) if name.endswith(".m2s")] if os.path.isdir(path) else [path]
 
 
 def transfers(path: str) -> Iterator[Columns]:
-    """The pieces of a master's log; one without bytes is a heartbeat."""
+    """Return the pieces of a master's log; one without bytes is a heartbeat."""
     with open(path, "rb") as file:
         data = file.read()
     found = list(TransferDecoder().receive_data(data))
@@ -136,14 +136,14 @@ def transfers(path: str) -> Iterator[Columns]:
 
 
 def config_files(store: str) -> list[str]:
-    """The tables of a broker's configuration."""
+    """Return the files of a broker's configuration."""
     return [path for path in _in_folder(StorePaths(store).config) if path.endswith(".json")]
 
 
 def config_entries(path: str) -> Iterator[Columns]:
-    """Each entry of each section, its value as JSON; a section that is no table is one entry without a key.
+    """Return each entry of each section, with its value as JSON; a section that is not a table is one entry without a key.
 
-    Raises StoreReadError for a file that is no JSON.
+    Raises StoreReadError for a file that is not JSON.
     """
     with open(path, "rb") as file:
         data = file.read()

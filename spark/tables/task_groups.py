@@ -1,4 +1,4 @@
-"""What tasks read of many files: small ones together, for a task costs more than a small file."""
+"""Groups of files for tasks: small files together, because a task costs more than a small file."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TypeVar
 T = TypeVar("T")
 PIECES_A_TASK = 256
 BYTES_A_TASK = 64 << 20
-"""Of what a task reads, so many at most; a larger piece is read alone."""
+"""Maximum number of bytes of a task; a larger piece is read alone."""
 
 
 def grouped(pieces: Iterable[tuple[T, int]], most_bytes: int = BYTES_A_TASK) -> Iterator[tuple[T, ...]]:
-    """The pieces of each task, in order; each is given with its bytes."""
+    """Return the pieces of each task, in order; each piece is given with its size in bytes."""
     group: list[T] = []
     size = 0
     for piece, length in pieces:

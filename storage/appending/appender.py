@@ -252,7 +252,7 @@ class Appender:
             self._log.make_room(size)
         except StoreFull as error:
             if not self._gate.no_space:
-                logger.error("store takes no messages: %s", error)
+                logger.error("store accepts no messages: %s", error)
             self._gate.no_space = True
             return refused(Shut.DISK_FULL)
         except PoolExhausted:
@@ -261,7 +261,7 @@ class Appender:
             if not is_shortage(error):
                 raise
             if not self._short:
-                logger.error("store takes no messages for now: %s", error)
+                logger.error("store accepts no messages for now: %s", error)
             self._short = True
             return refused(Shut.PAGE_CACHE_BUSY)
         self._gate.no_space = self._short = False

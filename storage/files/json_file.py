@@ -76,11 +76,11 @@ class JsonFile(Generic[Value]):
             os.replace(self.path, self.path + DAMAGED)
             kept = f", the damaged file is kept as {os.path.basename(self.path)}{DAMAGED}"
         if not backup:
-            return None, [self._told(problem, f"there is no backup, the table begins empty{kept}")]
+            return None, [self._told(problem, f"without a backup; the table starts empty{kept}")]
         try:
             value = self._decode(backup)
         except BodyError as error:
-            return None, [self._told(problem, f"its backup is damaged too ({error}), the table begins empty{kept}")]
+            return None, [self._told(problem, f"its backup is damaged too ({error}); the table starts empty{kept}")]
         return value, [self._told(problem, f"its backup was read{kept}")]
 
     def _told(self, problem: str, done: str) -> LoadAction:

@@ -51,7 +51,7 @@ class LogBytes:
         head = read_head(self.data, position)
         if head.physical_offset != self.first_offset + position:
             raise RecordError(
-                f"the record says it lies at {head.physical_offset}, not at {self.first_offset + position}", position
+                f"the record says it is at {head.physical_offset}, not at {self.first_offset + position}", position
             )
         read_spans(self.data, position, head)
         return head

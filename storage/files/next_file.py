@@ -103,7 +103,9 @@ class NextFile:
                 self._warm(made, self._warm_pages)
             self._made = made
         except (StoreFull, OSError) as error:
-            logger.warning("next log file not made ahead, the roll will try: file=%s error=%s", path, error)
+            logger.warning(
+                "next log file not created in advance, retrying when it is needed: file=%s error=%s", path, error
+            )
             if made is not None:
                 made.delete()
 

@@ -172,7 +172,7 @@ class FlushService:
         if not is_shortage(error):
             self.fail(error)
         elif not self._short:
-            logger.warning("flush waits, tried again from now on: %s", error)
+            logger.warning("flush failed, retrying: %s", error)
         self._short = is_shortage(error)
 
     def fail(self, error: OSError) -> None:
@@ -180,7 +180,7 @@ class FlushService:
         if self.error is None:
             self.error = error
             self._gate.shut(Shut.DISK_FAILED)
-            logger.error("flush failed, the store takes no more messages: %s", error)
+            logger.error("flush failed, the store accepts no more messages: %s", error)
 
     def _serve_requests(self) -> None:
         """Answer all waiting requests with one flush."""
@@ -271,7 +271,7 @@ class FlushService:
             self._save_checkpoint()
         except OSError as error:
             if not self._checkpoint_failed:
-                logger.error("checkpoint not written, tried again from now on: %s", error)
+                logger.error("checkpoint not written, retrying: %s", error)
             self._checkpoint_failed = True
 
     # The watcher thread

@@ -77,6 +77,6 @@ class IndexFlush:
             file.sync(self._sync)
         except OSError as error:
             self._failed = True
-            logger.error("index file not flushed, it is built anew after a crash: file=%s %s", file.path, error)
+            logger.error("index file not flushed, it is rebuilt after a crash: file=%s %s", file.path, error)
             return False
         return True

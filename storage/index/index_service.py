@@ -73,7 +73,7 @@ class IndexService:
             offset, fault = self._take(path, log, safe_timestamp)
             if fault:
                 more = f", with {len(names) - position - 1} newer files" if position + 1 < len(names) else ""
-                report(path, offset, f"{fault}; the index is built anew from here on{more}")
+                report(path, offset, f"{fault}; the index is rebuilt from here on{more}")
                 for doomed in reversed(names[position:]):
                     os.unlink(os.path.join(self.directory, doomed))
                     sync_directory(self.directory)
@@ -107,7 +107,7 @@ class IndexService:
             return f"begins before {self.end_physical_offset}, where the file before it ends"
         end = file.end_physical_offset
         if end >= log.max_offset and file.index_count > 1:
-            return f"leads to {end}, behind the end of the log at {log.max_offset}"
+            return f"leads to {end}, past the end of the log at {log.max_offset}"
         if end >= log.min_offset and file.index_count > 1 and log.record_at(end) is None:
             return f"ends with {end}, where no record begins"
         return ""

@@ -47,7 +47,7 @@ class LogFile(Protocol):
 class StopReason(enum.Enum):
     """Why a scan ended."""
 
-    NOTHING_WRITTEN = "nothing was written behind"
+    NOTHING_WRITTEN = "nothing was written after it"
     FILE_END = "the last file is full"
     DAMAGED = "damaged"
 

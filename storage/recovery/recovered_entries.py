@@ -172,7 +172,7 @@ class RecoveredEntries:
         if queue is not None:
             return queue
         if not is_topic_name(record.topic):
-            what = f"the record is in no queue: {record.topic!r} is no topic name"
+            what = f"the record is not in a queue: {record.topic!r} is not a topic name"
             self._report.add(self._log.files.directory, record.physical_offset, what)
             return None
         inner_batch = bool(record.sys_flag & MessageSysFlag.INNER_BATCH_FLAG)

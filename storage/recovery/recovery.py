@@ -58,7 +58,7 @@ class Recovery:
         self._log.load()
         if self._log.lengthened is not None:
             cut = self._log.lengthened
-            self.report.add(cut.path, cut.actual_bytes, "the file ended here; it was made whole with zeros")
+            self.report.add(cut.path, cut.actual_bytes, "the file ended here; it was filled with zeros")
         self._load_queues()
         if not self._log.files.files:
             self._drop_queues_without_log()
@@ -89,23 +89,23 @@ class Recovery:
             queue.files.before_loss = lambda: None
             directory = queue.files.directory
             for odd in load.odd_files:
-                self.report.add(odd.path, 0, f"has {odd.actual_bytes} bytes; the queue is built anew from the log")
+                self.report.add(odd.path, 0, f"has {odd.actual_bytes} bytes; the queue is rebuilt from the log")
             if load.missing_file is not None:
-                self.report.add(load.missing_file, 0, "is missing; the queue is built anew from the log")
+                self.report.add(load.missing_file, 0, "is missing; the queue is rebuilt from the log")
             if load.damaged:
                 self._unfinished.begin()
                 queue.destroy_directory()
                 self._rescan(queue, 0)
             elif load.truncation:
-                self.report.add(directory, queue.max_offset, "entries behind a hole are written anew from the log")
+                self.report.add(directory, queue.max_offset, "entries after a hole are rewritten from the log")
                 self._rescan(queue, queue.max_physical_offset)
             elif self.report.clean and queue.files.dropped_empty is not None:
-                self.report.add(queue.files.dropped_empty, 0, "was empty; its entries are written anew from the log")
+                self.report.add(queue.files.dropped_empty, 0, "was empty; its entries are rewritten from the log")
                 self._rescan(queue, queue.max_physical_offset)
 
     def _change_kind(self, queue: ConsumeQueue) -> None:
         """Have a queue of the wrong kind built again from the log: a slave may learn late which kind a topic has."""
-        what = f"{queue.topic} has queues of another kind; the queue is built anew from the log"
+        what = f"{queue.topic} has queues of another kind; the queue is rebuilt from the log"
         self.report.add(queue.files.directory, 0, what)
         self._unfinished.begin()
         queue.destroy_directory()
@@ -162,7 +162,7 @@ class Recovery:
         kept = ""
         if intact_behind(self._log.files.files, end) is not None:
             saved = set_aside(self._config.paths.damaged, self._log.files.files, end)
-            kept = f"; what followed is kept in {saved}"
+            kept = f"; the removed part is kept in {saved}"
         truncation = self._log.truncate(end)
         if truncation or scan.stop_reason is StopReason.DAMAGED:
             names = ", ".join(os.path.basename(path) for path in truncation.deleted_files)
@@ -177,7 +177,7 @@ class Recovery:
                 queue.truncate(keep)
             dropped = found.get(queue, 0) - queue.max_offset
             if dropped > 0:
-                what = f"{dropped} entries dropped that point behind the end of the log at {end}"
+                what = f"{dropped} entries dropped that point past the end of the log at {end}"
                 self.report.add(queue.files.directory, queue.max_offset, what)
 
     def _rebuild_strangers(self) -> None:
@@ -185,7 +185,7 @@ class Recovery:
         strangers: set[tuple[str, int]] = set()
         for queue in self._queues:
             if not self._last_entry_is_right(queue):
-                self.report.add(queue.files.directory, queue.max_offset - 1, "leads to a wrong record; built anew")
+                self.report.add(queue.files.directory, queue.max_offset - 1, "points to a wrong record; rebuilt")
                 self._unfinished.begin()
                 queue.destroy_directory()
                 strangers.add((queue.topic, queue.queue_id))

@@ -81,7 +81,7 @@ class TimerFiles:
         self.checkpoint = TimerCheckpoint.load(self._checkpoint_path)
         if self.checkpoint.last_read_time_ms > latest_read_ms:
             logger.error(
-                "timer's checkpoint not believed, its time is too far ahead: readMs=%d",
+                "timer checkpoint ignored, its time is too far ahead: readMs=%d",
                 self.checkpoint.last_read_time_ms,
             )
             self.checkpoint = attrs.evolve(self.checkpoint, last_read_time_ms=0)
@@ -90,7 +90,7 @@ class TimerFiles:
         odd = self.log.load()
         half_built = self.checkpoint.last_timer_log_flush_position == 0 < self.checkpoint.last_timer_queue_offset
         if odd or (self.log.end and half_built):
-            logger.error("timer log made anew from its topic: path=%s", odd[0] if odd else self.log.directory)
+            logger.error("timer log rebuilt from its topic: path=%s", odd[0] if odd else self.log.directory)
             self.log.clear()
         self.rebuilt = self.log.end == 0
         if self.rebuilt:

@@ -72,7 +72,7 @@ class NotEmpty(StoreError):
     """The target directory of a copy is not empty."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "there is something already; name an empty directory or a new one")
+        super().__init__(path, "the directory is not empty; use an empty or a new directory")
 
 
 class NoBackup(StoreError):
@@ -194,7 +194,7 @@ def restore(backup: str, target: str, *, advance: Advance = lambda amount: None)
             os.makedirs(os.path.dirname(place), exist_ok=True)
             copier.whole(os.path.join(backup, name), place)
             if _sum(place) != digest:
-                raise NoBackup(os.path.join(backup, name), "is not what it was when the backup was made")
+                raise NoBackup(os.path.join(backup, name), "has changed since the backup was made")
         found = _sound(made, backup)
     return BackupReport(target, manifest, found, 0, copier.copied_bytes)
 
@@ -206,10 +206,10 @@ def read_manifest(backup: str) -> BackupManifest:
         with open(path, "rb") as file:
             manifest = msgspec.convert(json.loads(file.read()), BackupManifest)
     except (OSError, ValueError, RecursionError) as error:  # ValueError: no JSON, no UTF-8, no manifest
-        raise NoBackup(path, f"no backup of `mq backup`: {error}") from None
+        raise NoBackup(path, f"not a backup made by `mq backup`: {error}") from None
     strange = [name for name in manifest.files if os.path.isabs(name) or ".." in name.split("/")]
     if strange:
-        raise NoBackup(path, f"names a file outside of the backup: {strange[0]}")
+        raise NoBackup(path, f"has a file outside of the backup: {strange[0]}")
     return manifest
 
 
@@ -294,7 +294,9 @@ def _derive(paths: StorePaths, made: StorePaths) -> None:
 def _sound(made: str, source: str) -> VerifyReport:
     found = verify(made)
     if not found.sound:
-        raise StoreError(source, f"the copy is not sound: {found.findings[0]}; `mq store verify {source}` says more")
+        raise StoreError(
+            source, f"the copy is not sound: {found.findings[0]}; `mq store verify {source}` shows all findings"
+        )
     return found
 
 

@@ -30,7 +30,7 @@ def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
         except FileNotFoundError:
             continue
         except (ProtocolError, ValueError) as error:
-            backup = " (there is a .bak)" if os.path.exists(path + ".bak") else ""
+            backup = " (a .bak file exists)" if os.path.exists(path + ".bak") else ""
             yield Finding(CONFIG, path, 0, f"cannot be read: {' '.join(str(error).split())}{backup}")
 
 

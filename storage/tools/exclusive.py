@@ -14,7 +14,7 @@ class StoreInUse(StoreError):
     """A broker uses the store that should be changed."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, "a broker works on this store; stop it, then apply again")
+        super().__init__(path, "a broker is running on this store; stop it, then run the command again")
 
 
 @contextmanager

@@ -196,9 +196,7 @@ class IndexCheck:
 
     def _open(self, path: str, sizes: IndexSizes | None) -> None:
         if sizes is None:
-            problem = (
-                f"is {os.path.getsize(path)} bytes long, no number of slots and entries fits to that and its header"
-            )
+            problem = f"is {os.path.getsize(path)} bytes long, which does not match its header"
             self._faults.append(Finding(INDEX, path, 0, problem))
             return
         file = _File.open(path, sizes)

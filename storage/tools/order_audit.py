@@ -20,12 +20,12 @@ from twisted_mq.storage.tools.order_marks import PLAIN, Queue, Rows, StoredMarks
 
 GAP, SWAP, REPEAT, STALE, FORK, UNMARKED = "gap", "swap", "repeat", "stale", "fork", "unmarked"
 MEANINGS = {
-    GAP: "no store has these sequences: lost, or given up by their producer",
-    SWAP: "comes behind a later sequence of its leader",
-    REPEAT: "is there a second time in its epoch",
-    STALE: "comes behind a message of a later epoch or leader",
-    FORK: "another store has another message of that epoch at its queue offset",
-    UNMARKED: "has no mark of its queue, behind messages that have",
+    GAP: "no store has these sequences: lost, or never sent by their producer",
+    SWAP: "comes after a later sequence of its leader",
+    REPEAT: "is a repeat in its epoch",
+    STALE: "comes after a message of a later epoch or leader",
+    FORK: "another store has a different message of that epoch at its queue offset",
+    UNMARKED: "has no mark of its queue, after messages that have one",
 }
 
 

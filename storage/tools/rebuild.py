@@ -221,6 +221,6 @@ def replace_derived(
 def _swap(made: str, path: str, quarantine: Quarantine) -> None:
     """Put a new directory in the place of the old one, which is kept in the quarantine."""
     if os.path.isdir(path):
-        quarantine.keep_path(path, "replaced by what was made anew from the log")
+        quarantine.keep_path(path, "replaced by data rebuilt from the log")
     os.rename(made, path)
     sync_directory(os.path.dirname(path))

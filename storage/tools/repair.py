@@ -245,7 +245,7 @@ def _cut_offsets(files: LogFiles, plan: RepairPlan, quarantine: Quarantine) -> N
     if not excessive:
         return
     path = os.path.join(files.paths.config, OFFSETS_FILE)
-    quarantine.keep_bytes(path, 0, os.path.getsize(path), offset=0, reason="offsets behind the end of their queue")
+    quarantine.keep_bytes(path, 0, os.path.getsize(path), offset=0, reason="offsets past the end of their queue")
     table = ConsumerOffsetTable(path)
     table.load()
     for key, queue_id, _, end in excessive:

@@ -146,7 +146,7 @@ def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[(
             plan.damaged.append((start, kept - start, reason))
     if log.size > files.file_size:
         beyond = file.first_offset + files.file_size
-        plan.damaged.append((beyond, log.size - files.file_size, "behind the end that the file should have"))
+        plan.damaged.append((beyond, log.size - files.file_size, "past the end that the file should have"))
     left = [one for gap in gaps for one in _without(gap, plan.steps)]
     return plan, left
 

@@ -84,5 +84,5 @@ def _offsets(value: bytes) -> dict[int, int]:
 def _numbers(value: object) -> dict[str, int]:
     """Return the value as a map of names to numbers. Raises ValueError if it is no such map."""
     if not isinstance(value, dict) or not all(type(number) is int for number in value.values()):
-        raise ValueError(f"{value!r} is no table of numbers")
+        raise ValueError(f"{value!r} is not a table of numbers")
     return {str(key): number for key, number in value.items()}

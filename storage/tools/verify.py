@@ -126,7 +126,7 @@ def queue_ends(files: LogFiles) -> dict[tuple[str, int], int]:
 
 def gap_finding(gap: Gap) -> Finding:
     """Return a finding that describes a gap."""
-    return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are no record: {gap.reason}")
+    return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are not a record: {gap.reason}")
 
 
 def _odd(batch: RecordColumns, rows: list[int]) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ def cut(path: Path, position: int) -> None:
 
 
 def flip(path: Path, position: int) -> None:
-    """One bit of the byte is another."""
+    """Flip one bit of the byte."""
     data = bytearray(path.read_bytes())
     data[position] ^= 1 << random.Random(position).randrange(8)
     path.write_bytes(data)
@@ -133,7 +133,7 @@ def quick_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def problems(template: Template, name: str, damage: Damage, position: int, scratch: Path) -> list[str]:
-    """What a start on the damaged files owes and does not do."""
+    """Return violated promises of a start on the damaged files."""
     shutil.rmtree(scratch, ignore_errors=True)
     shutil.copytree(template.root, scratch)
     damage(scratch / template.files[name].relative_to(template.root), position)

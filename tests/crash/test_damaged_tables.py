@@ -69,7 +69,7 @@ def saved(directory: Path, name: str, version: int) -> bytes:
 
 
 def state(table: Any) -> Any:
-    """What the table would write."""
+    """Return the data that the table would write."""
     return table._body()
 
 
@@ -122,4 +122,4 @@ def test_a_table_without_a_backup_begins_empty_and_says_so(tmp_path: Path, name:
         (tmp_path / name).write_bytes(whole[:position])
         found, told = load(tmp_path, name)
         assert found == empty
-        assert len(told) == 1 and "the table begins empty, the damaged file is kept" in told[0]
+        assert len(told) == 1 and "the table starts empty, the damaged file is kept" in told[0]

@@ -155,10 +155,10 @@ DAMAGES = (
 
 @attrs.frozen
 class Outcome:
-    """What readers get after a start, what check() says, and the bytes that were kept of what was cut off.
+    """Messages for readers after a start, findings of check(), and the kept bytes of the removed part.
 
     A start that was interrupted may be followed by one that serves more: a clean one takes a queue that is not there for
-    that of a deleted topic, and one after a crash makes it anew.
+    that of a deleted topic, and one after a crash rebuilds it.
     """
 
     served: Places

@@ -28,7 +28,7 @@ LONGEST_LIFE = 60
 
 
 class Life:
-    """One store directory under load in one thread, from a start to a power cut; `images` are what the cut may leave."""
+    """A store directory under load in one thread, from a start to a power cut; `images` are the possible results of the cut."""
 
     def __init__(self, root: Path, source: random.Random, generation: int, told: list[Acknowledged]) -> None:
         self.told = told
@@ -94,7 +94,7 @@ class Life:
         store._flush.turn()
 
     def _note_visible(self, store: FileMessageStore) -> None:
-        """What readers may see, after a recovery or before anything is acknowledged, must stay as well."""
+        """Record the messages that readers can see, after a recovery or before an acknowledgement: they must stay too."""
         for topic, queue_id in QUEUES:
             begin = self._seen.get((topic, queue_id), 0)
             for offset, serial in queue_serials(store, topic, queue_id, begin).items():
@@ -122,7 +122,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def problems_in(root: Path, told: list[Acknowledged], scan_bytes: int) -> list[str]:
-    """What is wrong with an image, looked at in a copy, so that the next life recovers it itself."""
+    """Return the faults of an image, checked in a copy, so that the next life recovers it itself."""
     copy = root.with_name(root.name + "-seen")
     shutil.copytree(root, copy)
     store = FileMessageStore(

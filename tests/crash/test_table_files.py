@@ -40,7 +40,7 @@ def _other_numbers(data: bytes) -> bytes:
 
 
 OTHER_NUMBERS = "other numbers"
-"""A topic may have another permission then, so that nobody may read it."""
+"""Damage that changes numbers: a topic may get another permission, so that no client may read it."""
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
     "half": lambda data: data[: len(data) // 2],
@@ -86,7 +86,7 @@ def fill(server: EmbeddedServer) -> None:
 
 
 def readable(server: EmbeddedServer, group: str) -> set[bytes]:
-    """What a new group is handed of the topic."""
+    """Return the messages that a new group gets from the topic."""
     options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET)
     found = set()
     with PushConsumer(server.namesrv, group=group, topics={"Kept": "*"}, options=options) as consumer:

@@ -2,10 +2,10 @@
 
 In: one JSON object a line: {"root": ..., "notes": ..., "serial": ..., "seed": ..., "recovering": ..., "lines": ...,
 "seconds": ..., "acknowledged": ...}. The writer opens the store, puts messages without end, and appends a line to the
-file `notes` for all that is acknowledged. It dies after that many executed lines of code in storage/, or after that many
-seconds if `lines` is 0; counted from before the store's recovery, or from the moment it is open; but with `acknowledged`
-not before something was noted.
-Out: how it ended, as subprocess does: -9 for SIGKILL.
+file `notes` for all that is acknowledged. It dies after that many executed lines of code in storage/, or after that many seconds
+if `lines` is 0. Both count from before the store's recovery, or from the moment it is open. With `acknowledged` it does not die
+before a line was noted.
+Out: its return code as in subprocess: -9 for SIGKILL.
 """
 
 from __future__ import annotations

@@ -78,10 +78,10 @@ def test_every_key_that_a_file_may_have_stands_in_one_table_once() -> None:
     rows = dict(zip(keys, every_key().splitlines()[2:], strict=True))
     assert (
         rows["highSpeedMode"]
-        == "| `highSpeedMode` | Apache's BrokerConfig | `false` | no: no code of 5.3.3 reads it |  |"
+        == "| `highSpeedMode` | Apache's BrokerConfig | `false` | no: version 5.3.3 does not read it |  |"
     )
     assert rows["listenPort"].startswith("| `listenPort` | broker, name server | `10911` | yes | port for clients")
-    assert "| no: one thread appends: there is no lock to choose |" in rows["osPageCacheBusyTimeOutMills"]
+    assert "| no: one thread appends: there is no choice of lock |" in rows["osPageCacheBusyTimeOutMills"]
 
 
 def test_rows_of_a_layout_with_a_tail() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.language import MENDED, ROOT, classes_of_one_name, findings
+from tests.docs.language import MENDED, ROOT, TEXTS, classes_of_one_name, findings, text_findings
 
 
 @pytest.fixture
@@ -19,6 +19,12 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_what_was_mended_reads_well(path: str) -> None:
     assert (ROOT / path).exists()
     assert list(map(str, findings(ROOT / path))) == []
+
+
+@pytest.mark.parametrize("path", TEXTS)
+def test_texts_for_users_read_well(path: str) -> None:
+    assert (ROOT / path).exists()
+    assert list(map(str, text_findings(ROOT / path))) == []
 
 
 @pytest.mark.parametrize(
@@ -52,6 +58,24 @@ def test_attributes_errors_and_helps_are_read(folder: Path) -> None:
         (2, "opens with 'Of'"),
         (4, "says 'befalls', not 'happens to'"),
         (5, "says 'his'"),
+    ]
+
+
+def test_every_string_of_three_words_is_a_text_for_users(folder: Path) -> None:
+    lines = [
+        '"""A store that is no store."""\n',
+        'WORDS = {1: "queues made anew", 2: "look at"}\n',
+        'say(f"{1} is no number" if bad else f"there is no {2}")\n',
+        'QUERY = "SELECT figures FROM t"\n',
+        'limit = option("limit", 3, "how many there are", low="what befalls its end")\n',
+        'click(help="Whether it can be sent.")\n',
+    ]
+    (folder / "a.py").write_text("".join(lines))
+    assert [(found.text.line, found.reason) for found in text_findings(folder)] == [
+        (2, "says 'anew', not 'again'"),
+        (3, "says 'is no', not 'is not a'"),
+        (5, "says 'befalls', not 'happens to'"),
+        (6, "opens with 'Whether'"),
     ]
 
 

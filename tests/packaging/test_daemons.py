@@ -106,7 +106,9 @@ def test_proxy_refuses_a_file_that_asks_it_for_access_control(tmp_path):
 def test_busy_port_is_one_line_and_status_1(tmp_path, busy_port, daemon):
     words = ["--port", str(busy_port), *LOCAL, *(["--store", "store"] if daemon == "mqbroker" else [])]
     done = run_twistd(sys.executable, tmp_path, "--nodaemon", "--pidfile=", daemon, *words)
-    message = f"{daemon}: port {busy_port} on 127.0.0.1 is in use: stop what listens there, or set another listenPort\n"
+    message = (
+        f"{daemon}: port {busy_port} on 127.0.0.1 is in use: stop the program that uses it, or set another listenPort\n"
+    )
     assert (done.returncode, done.stderr) == (1, message)
     assert "Traceback" not in done.stdout
 
@@ -150,17 +152,17 @@ def test_unwritable_store_is_one_line_and_status_1(tmp_path):
     ("daemon", "words", "message"),
     [
         ("mqnamesrv", ["--config", "none.conf"], "none.conf: cannot be read: No such file or directory"),
-        ("mqnamesrv", ["--config", "x.conf"], "x.conf line 2: listenPort=99999: at most 65535 is allowed"),
-        ("mqbroker", ["--config", "x.conf"], "x.conf line 2: listenPort=99999: at most 65535 is allowed"),
-        ("mqbroker", ["--port", "x"], "listenPort=x: a whole number is needed"),
-        ("mqbroker", ["--embedded-namesrv", "70000"], "--embedded-namesrv 70000: a port from 0 to 65535 is needed"),
-        ("mqbroker", ["start"], "'start' is no option; see --help"),
+        ("mqnamesrv", ["--config", "x.conf"], "x.conf line 2: listenPort=99999: must be at most 65535"),
+        ("mqbroker", ["--config", "x.conf"], "x.conf line 2: listenPort=99999: must be at most 65535"),
+        ("mqbroker", ["--port", "x"], "listenPort=x: must be a whole number"),
+        ("mqbroker", ["--embedded-namesrv", "70000"], "--embedded-namesrv 70000: must be a port from 0 to 65535"),
+        ("mqbroker", ["start"], "'start' is not an option; see --help"),
         ("mqbroker", ["--bogus"], "option --bogus not recognized"),
-        ("mqnamesrv", ["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
+        ("mqnamesrv", ["--set", "brokerName"], "--set brokerName: must be KEY=VALUE"),
         (
             "mqnamesrv",
             ["--strict", "--set", "listenPrt=x"],
-            "listenPrt=x: no RocketMQ knows this key, is listenPort meant?; --strict refuses it",
+            "listenPrt=x: unknown key, did you mean listenPort?; --strict refuses it",
         ),
     ],
 )

@@ -42,7 +42,7 @@ def test_help_shows_options_with_an_example(python, tmp_path, daemon):
 def test_configuration_facts_are_installed(python, tmp_path):
     (tmp_path / "b.conf").write_text("brokerNam=a\n")
     done = run_twistd(python, tmp_path, "mqbroker", "--strict", "--config", "b.conf")
-    reason = "no RocketMQ knows this key, is brokerName meant?; --strict refuses it"
+    reason = "unknown key, did you mean brokerName?; --strict refuses it"
     message = f"mqbroker: b.conf line 1: brokerNam=a: {reason}\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
 

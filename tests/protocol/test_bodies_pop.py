@@ -1,4 +1,4 @@
-"""What the broker writes into revive logs, byte for byte as Apache's broker 5.3.3 did."""
+"""Records in revive logs, byte for byte as Apache's broker 5.3.3 wrote them."""
 
 from __future__ import annotations
 

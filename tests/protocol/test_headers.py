@@ -32,7 +32,7 @@ CLOCK = 10**12
 
 
 def declared_default(java_type: str, nullable: bool, fresh: Any) -> Any:
-    """What an absent field must read as."""
+    """Return the value of an absent field."""
     if not nullable:
         return None
     if type(fresh) is int and fresh > CLOCK:

@@ -1,5 +1,5 @@
-"""What besiegers send beside the strangers of tests.soak: the adverse shapes of tests.cost, and requests by which peers of other
-ports or other peers' requests would suffer.
+"""Attacks in addition to those of tests.soak: the adverse shapes of tests.cost, and requests that would slow down peers at other
+ports or other peers' requests.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 @attrs.define
 class Kind:
-    """One kind of message: what was acknowledged and delivered."""
+    """A kind of message: acknowledged and delivered ones."""
 
     attempted: set[str] = attrs.field(factory=set)
     acknowledged: set[str] = attrs.field(factory=set)

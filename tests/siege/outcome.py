@@ -1,4 +1,4 @@
-"""What a siege saw, and what must not be."""
+"""Results of a siege, and the violations among them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TRIED = 0.3
 
 
 def broken_promises(outcome: Outcome) -> list[str]:
-    """What must not be, however slow the machine is."""
+    """Return violated promises, which must not occur even on a slow machine."""
     limits = Budget[Any]().options
     most_mib = (limits.max_unsent_bytes + limits.max_incomplete_bytes + limits.max_remembered_bytes) / MIB + BESIDE_MIB
     problems = [*outcome.wrong, *outcome.faults]
@@ -69,7 +69,7 @@ def broken_promises(outcome: Outcome) -> list[str]:
 
 
 def slow(outcome: Outcome) -> list[str]:
-    """What a machine that does nothing else shows."""
+    """Return slow results, on a machine without other work."""
     never = [f"{name} was never tried" for name, seen in outcome.strangers.items() if not seen["rounds"]]
     return never + [
         f"{kind}: 99 of 100 took up to {seen['p99_ms']} ms"

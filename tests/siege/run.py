@@ -33,13 +33,13 @@ HONEST_END_SECONDS = 180.0
 SYNC_SECONDS = 60.0
 STOP_SECONDS = 180.0
 TIMEOUT_SECONDS = 3.0
-"""How long an honest send may take: the clients' own default."""
+"""Timeout of an honest send: the clients' default."""
 MIB = 1 << 20
 SEED = 20261125
 
 
 class Siege:
-    """One run in an empty directory."""
+    """A run in an empty directory."""
 
     def __init__(self, directory: Path, seconds: float, seed: int = SEED, timeout: float = TIMEOUT_SECONDS) -> None:
         self._timeout = timeout

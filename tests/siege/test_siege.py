@@ -10,7 +10,7 @@ from tests.siege.run import Siege, different_files
 
 SECONDS = float(os.environ.get("SIEGE_SECONDS", "15"))
 PATIENCE_SECONDS = 60.0
-"""How long an honest send may take where other tests have the processors."""
+"""Timeout of an honest send while other tests use the processors."""
 
 
 def test_hostile_cases_of_all_kinds_cost_honest_clients_nothing(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ PROCESS_ID = 4711
 
 
 class ClientNode(Node):
-    """One client process; `start` after `kill` is a new process of the same program."""
+    """A client process; `start` after `kill` is a new process of the same program."""
 
     group = ""
-    """What it consumes in; empty for producers."""
+    """Its consumer group; empty for producers."""
 
     def __init__(self, world: World, name: str, observer: Observer, name_servers: list[str]) -> None:
         super().__init__(world, name)
@@ -48,7 +48,7 @@ class ClientNode(Node):
         self.brokers: dict[str, str] = {}
         """Broker names by address."""
         self.timed = False
-        """Whether the brokers deliver messages at any time."""
+        """True if the brokers deliver messages at any time."""
         self._name_servers = name_servers
         self._source = random.Random(world.random.getrandbits(32))
         self._lives = 0
@@ -56,7 +56,7 @@ class ClientNode(Node):
 
     @property
     def has_begun(self) -> bool:
-        """Whether it was ever started."""
+        """Return True if it was ever started."""
         return self._lives > 0
 
     @property
@@ -93,14 +93,14 @@ class ClientNode(Node):
 
 
 class ProducingNode(ClientNode):
-    """Sends one message after the other, each in one of the ways that there are, until it is told to be quiet."""
+    """A producer that sends one message after the other, each in a random way, until it is stopped."""
 
     def __init__(self, *arguments: Any, pause: tuple[float, float] = (1.0, 6.0)) -> None:
         super().__init__(*arguments)
         self._pause = pause
         self._made = 0
         self._size = self._source.choice((0, 0, 100))
-        """Of all bodies, so that one record fits into the place of another; 0 for sizes of all kinds."""
+        """Size of all bodies, so that one record fits into the place of another; 0 for random sizes."""
         self.is_quiet = False
         self.is_sending = False
         self._checks: Counter[str] = Counter()

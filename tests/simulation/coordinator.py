@@ -31,7 +31,7 @@ from twisted_mq.coordination.zookeeper import ZooKeeperCoordinator
 from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
 
 HELD_SECONDS = 0.2
-"""How often it is looked whether a link is there again, or a process goes on."""
+"""Interval of checks whether a link is restored, or a process continues."""
 IN_TRACE = b"coordination"
 PORT = 2181
 SESSION_SECONDS = 6.0
@@ -40,7 +40,7 @@ HostOf = Callable[[], VirtualHost]
 
 
 class Way(Pipe):
-    """One direction of a link as the network has it: late, cut, held while a process is paused, lost with it."""
+    """A direction of a link in the network: late, cut, held while a process is paused, lost with it."""
 
     def __init__(self, network: VirtualNetwork, sender: HostOf, receiver: HostOf) -> None:
         super().__init__(network.clock)
@@ -232,7 +232,7 @@ class CoordinatorNode(Node):
         return client
 
     def near_client(self, host: VirtualHost) -> StaleCoordinator:
-        """One that has no protocol. Not started."""
+        """Return a client without a protocol. It is not started."""
         client = StaleCoordinator(self.ensemble, host, host.boot_seconds, SESSION_SECONDS, "")
         client.past, client.lag = self.past, self._chance.choice((0.0, 0.1, 1.0)) if self._lags else 0.0
         link, network = Link(self.ensemble.clock, host, client.break_connection), self.world.network

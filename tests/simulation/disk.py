@@ -16,15 +16,15 @@ USUALLY_USED = 0.25
 
 
 class Disk:
-    """One host's disk below `folder`. `latency` is the range of a sync's seconds."""
+    """A host's disk below `folder`. `latency` is the range of a sync's seconds."""
 
     def __init__(self, folder: Path, source: random.Random) -> None:
         self.latency = self.usual_latency = source.choice(((0.0005, 0.005), (0.005, 0.05)))
         self.threads: VirtualThreads | None = None
         self.used = USUALLY_USED
-        """How full it is, 0.0 to 1.0."""
+        """Used ratio, 0.0 to 1.0."""
         self.was_scarce = False
-        """Whether files may have been deleted for the room."""
+        """True if files may have been deleted to free space."""
         self.in_next_sync: Callable[[], None] | None = None
         """Called once, in the middle of the next sync."""
         self._folder = folder
@@ -35,11 +35,11 @@ class Disk:
 
     @property
     def root(self) -> Path:
-        """Where the files of this life are: after a power cut it is another folder."""
+        """Return the folder of this life's files: another one after a power cut."""
         return self._folder / str(self._life)
 
     def sync(self, descriptor: int) -> None:
-        """What is there when it begins is durable when it ends."""
+        """Sync a file: its contents at the begin are durable at the end."""
         done = self._recorder.capture(descriptor)
         if self.threads is not None:
             seconds = self._random.uniform(*self.latency)

@@ -1,8 +1,8 @@
-"""How often each fault is drawn: what reached new lines of the services in earlier worlds is drawn more often.
+"""Weights of faults: faults that reached new lines of the services in earlier worlds are drawn more often.
 
 `python -m tests.simulation.run --count N --weigh` measures it with an account: the lines that a world reaches first are
-credited to the kinds of its faults in equal parts. Every second world goes by the weights, the others by equal chances: no
-kind is given up. The table is a part of the source: a seed is the same world whatever ran before it.
+credited to the kinds of its faults in equal parts. Every second world uses the weights, the others equal chances: no kind is
+dropped. The table is part of the source, so a seed is always the same world.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def draw(kinds: Sequence[str], count: int, source: random.Random) -> list[str]:
 
 @attrs.define
 class Rewards:
-    """What worlds reached first, by kinds of faults."""
+    """Lines that worlds reached first, by kinds of faults."""
 
     _worlds: int = 0
     _worlds_with: Counter[str] = attrs.field(factory=Counter)

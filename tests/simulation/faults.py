@@ -1,4 +1,4 @@
-"""What befalls a simulated cluster: each fault begins, lasts, and is over; all is drawn from the world's seed."""
+"""Faults of a simulated cluster: each begins, lasts, and ends; all is drawn from the world's seed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted_mq.testing.virtual_network import USUAL_DELAY
 
 
 class Cluster(Protocol):
-    """What faults are done to."""
+    """Cluster that faults act on."""
 
     world: World
     observer: Observer
@@ -28,7 +28,7 @@ class Cluster(Protocol):
 
     @property
     def machines(self) -> list[Node]:
-        """What fails, those several times that fail more often."""
+        """Return the machines that fail; those that fail more often are repeated."""
 
     def restart(self, node: Node) -> None: ...
 
@@ -149,7 +149,7 @@ def suspend(cluster: Cluster, source: random.Random) -> Callable[[], None] | Non
 
 
 def _two(cluster: Cluster, source: random.Random) -> tuple[Node, Node]:
-    """A broker and anybody else: clients have little to say to each other."""
+    """Return a broker and any other host: clients rarely talk to each other."""
     one = source.choice(cluster.brokers)
     return one, source.choice([node for node in cluster.nodes if node is not one])
 
@@ -165,7 +165,7 @@ def cut_link(cluster: Cluster, source: random.Random) -> Callable[[], None] | No
 
 
 def isolate(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
-    """A host hears nobody, and nobody hears it."""
+    """Cut a host from all others."""
     one = source.choice(cluster.machines)
     others = [node for node in cluster.nodes if node is not one]
     cluster.observer.links_fail()
@@ -191,7 +191,7 @@ def reset(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
 
 
 def slow_disk(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
-    """Syncs take longer, up to longer than anybody waits for them."""
+    """Slow down syncs, up to longer than any timeout."""
     broker = source.choice(cluster.brokers)
     low = source.choice((0.05, 0.5, 6.0))
     broker.disk.latency = (low, low * 2)

@@ -1,4 +1,4 @@
-"""What consumers gave back to a broker, and where that lies in its log."""
+"""Messages that consumers returned to a broker, and their places in its log."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class GrpcNode(Node):
 
 
 class GrpcProducer(GrpcNode):
-    """Sends messages of some lanes (message groups), or without, until it is told to stop."""
+    """A producer that sends messages of some lanes (message groups), or without, until it is stopped."""
 
     def __init__(
         self, world: World, name: str, broker: str, observer: GrpcObserver, topic: str, lanes: list[str]
@@ -119,7 +119,7 @@ class GrpcConsumer(GrpcNode):
         self._at_work: list[tuple[str, Any, float]] = []
         """Messages that are renewed. Their acknowledgements are tried again on the next connection."""
         self.hurries = False
-        """Whether it takes no time for a message."""
+        """True if it needs no time for a message."""
 
     def settings(self) -> Any:
         kind = v2.ClientType.PUSH_CONSUMER if self._renews else v2.ClientType.SIMPLE_CONSUMER

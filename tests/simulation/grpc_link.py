@@ -34,7 +34,7 @@ class _Call:
 
 
 class GrpcLink(protocol.Protocol):
-    """One connection of the client with this id."""
+    """A connection of the client with this id."""
 
     def __init__(self, clock: IReactorTime, client_id: str) -> None:
         self._clock = clock

@@ -31,7 +31,7 @@ HISTORY_LINES = 60
 
 @attrs.frozen
 class Outcome:
-    """What came of a seed."""
+    """Result of a seed."""
 
     seed: int
     broken: str

@@ -28,14 +28,14 @@ from twisted_mq.testing.virtual_network import VirtualHost
 
 
 class Readable:
-    """What a thread waits for until there is something to read."""
+    """Condition that a thread waits for until there is data to read."""
 
     def __init__(self) -> None:
         self.waiting: list[VirtualEvent] = []
 
     @property
     def is_ready(self) -> bool:
-        """Whether a read would not wait."""
+        """Return True if a read would not wait."""
         raise NotImplementedError
 
     def ready(self) -> None:
@@ -92,7 +92,7 @@ class Socket(protocol.Protocol, Readable):
         self.ready()
 
     def setblocking(self, flag: bool) -> None:
-        """It never does."""
+        """Do nothing: it never blocks."""
 
     def recv(self, size: int) -> bytes:
         data = bytes(self._received[:size])
@@ -111,7 +111,7 @@ class Socket(protocol.Protocol, Readable):
 
 
 class _Attempt(protocol.ClientFactory):
-    """One attempt to connect; `ended` is set when it is known what came of it."""
+    """An attempt to connect; `ended` is set when its result is known."""
 
     noisy = False
 
@@ -147,7 +147,7 @@ class VirtualQueue:
         return self._items.popleft()
 
     def task_done(self) -> None:
-        """Nobody waits for that."""
+        """Do nothing: the result is not used."""
 
 
 class VirtualHandler(SequentialThreadingHandler):  # type: ignore[misc]

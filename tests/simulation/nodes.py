@@ -1,4 +1,4 @@
-"""Name servers and brokers: the real services on hosts of the world, and what can befall their machines."""
+"""Name servers and brokers: the real services on hosts of the world, and faults of their machines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SMALL_STORE: dict[str, Any] = {
     "sync_broker_member_group_period": 5_000,
     "disk_max_used_space_ratio": 95,
 }
-"""What keeps a broker's files small and a start short; no file grows old while time is virtual."""
+"""Settings for small files and short starts of a broker; files do not expire while time is virtual."""
 
 
 TIMER_SLOTS = 2 * 600
@@ -57,7 +57,7 @@ waiting_messages.timer_files = small_timer
 
 
 class Node:
-    """One service on one host. `start` also starts it again after `stop`, `kill` or `cut_power`."""
+    """A service on a host. `start` also starts it again after `stop`, `kill` or `cut_power`."""
 
     service: Any
 
@@ -150,11 +150,11 @@ class BrokerNode(Node):
         self.options = SMALL_STORE | {"bind_address": name, "broker_ip1": name} | options
         self.disk: Disk = world.disk(name)
         self.has_copy = False
-        """Whether the next start finds a copy of another broker's store."""
+        """True if the next start finds a copy of another broker's store."""
         self.may_lack_topics = False
-        """Whether it ever had a copy: a kill may take topics that its operator has just made."""
+        """True if it ever had a copy: a kill may remove topics that its operator has just created."""
         self.coordinator: Callable[[VirtualHost], ICoordinator] | None = None
-        """What makes its client of the coordinator, where it has ordered topics."""
+        """Function that creates its client of the coordinator, if it has ordered topics."""
         self._seeds = random.Random(world.random.getrandbits(32))
 
     @property
@@ -171,12 +171,12 @@ class BrokerNode(Node):
 
     @property
     def is_sync_master(self) -> bool:
-        """Whether what it acknowledges is in its slave's log too."""
+        """Return True if acknowledged messages are in its slave's log too."""
         return self.options.get("broker_role") == "SYNC_MASTER"
 
     @property
     def agent(self) -> OrderAgent | None:
-        """Of the running service; None where none is."""
+        """Return the agent of the running service, or None."""
         return self.service._agent if self.is_running else None
 
     @property

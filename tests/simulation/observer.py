@@ -1,8 +1,8 @@
-"""What was promised to the clients of a simulated cluster, and whether it is kept.
+"""Promises to the clients of a simulated cluster, and their check.
 
-The observer knows each message by the text in its body. It is told what was sent, acknowledged and consumed, and looks
-into the stores: at each start of a broker, each second, and at the end. What a broker of its configuration may lose in a
-crash is taken from the list of what it owes, and nothing else is.
+The observer identifies each message by the text in its body. It gets sent, acknowledged and consumed messages, and reads the
+stores at each start of a broker, each second, and at the end. Only messages that a broker of this configuration may lose in a
+crash are removed from the list of owed ones.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Observer:
         self.acknowledged = self.consumed = self.lost = 0
         self.broken = ""
         self.is_probed = False
-        """Whether the world is at its end and well: listeners take no time, and what is sent is consumed at once."""
+        """True if the world is at its end and healthy: listeners need no time, and sent messages are consumed at once."""
         self.clocks_are_right = True
         self.machines_were_suspended = False
         self._links_are_sound = self._nodes_are_sound = True
@@ -84,7 +84,7 @@ class Observer:
         self._consumed_again: dict[tuple[str, str, int], int] = {}
         self._compared: dict[str, int] = defaultdict(int)
         self._reported: dict[str, int] = defaultdict(int)
-        """What a slave with synchronous flush had reported when its power was cut."""
+        """Offset that a slave with synchronous flush had reported when its power was cut."""
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
         self._replaced: dict[str, float] = defaultdict(float)
@@ -94,7 +94,7 @@ class Observer:
         """When each group's master last started with less than it may have shown to consumers."""
 
     def _broken(self, text: str) -> None:
-        """Kept for the next look: a client that is told something survives what that raises."""
+        """Keep a violation for the next check: a client that gets an exception would survive it."""
         self.broken = self.broken or text
         self._world.note(f"BROKEN {text}")
 
@@ -158,7 +158,7 @@ class Observer:
         )
 
     def _note_repeat(self, group: str, place: Place) -> None:
-        """A slave that stands in for its master may have an older offset: whoever begins there commits again, too."""
+        """A slave that replaces its master may have an older offset: a consumer that starts there commits again too."""
         broker, topic, queue_id, offset = place
         committed = (broker, f"{topic}@{group}", queue_id)
         if offset < self._committed.get(committed, 0) and any(one.is_slave for one in self._of(broker)):
@@ -172,7 +172,7 @@ class Observer:
         self.done[group].update(map(name_of, messages))
 
     def _bind(self, place: Place, name: str) -> None:
-        """One place holds one message. What is lost may still be with who pulled it before."""
+        """Check that a place has one message. A lost message may still be at a consumer that pulled it before."""
         if (place, name) in self._gone:
             return
         other = self._places.setdefault(place, name)
@@ -186,7 +186,7 @@ class Observer:
             self._broken(f"{sent.name} was consumed after {waited:.3f} s, its delay level is {sent.delay_level}")
 
     def was_consumed_in_order(self, group: str, queue: MessageQueue, message: MessageExt, consumer: str) -> None:
-        """As `was_consumed`, where each queue is consumed in order: none may be passed over."""
+        """Like `was_consumed`, for a group that consumes each queue in order: no message may be skipped."""
         key = (group, queue.broker_name, queue.queue_id)
         if message.queue_offset > self._in_order[key]:
             self._note_expired()
@@ -198,7 +198,7 @@ class Observer:
     # what befalls brokers
 
     def links_fail(self) -> None:
-        """What was sent may come late, behind what was sent after it on another connection: an older offset too."""
+        """Allow late messages, after later ones on another connection, and older offsets."""
         self._links_are_sound = False
 
     def nodes_fail(self) -> None:
@@ -234,15 +234,17 @@ class Observer:
             self._world.told("may-be-lost", message=sent.name)
 
     def has_all(self, slave: BrokerNode) -> bool:
-        """Whether a slave has what is owed by its group. One that began with an empty disk lacks its master's older files."""
+        """Return True if a slave has the owed messages of its group. One that started with an empty disk lacks its master's older
+        files."""
         first, end = slave.store.min_physical_offset(), slave.store.max_physical_offset()
         owed = (one for one in self.sent.values() if one.owed and one.place and one.place[0] == slave.broker_name)
         return first <= self._expired[slave.name] and all(first <= one.physical_offset < end for one in owed)
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
-        """What is owed is there again; what is not there any more is forgotten, so that its place may be used anew.
+        """Check that owed messages are there after a start; missing others are forgotten, so that their places can be used again.
 
-        In a copy of the slave's store that may be what was consumed before the slave had it, and nobody was told of.
+        In a copy of the slave's store, messages may be missing that were consumed before the slave had them, and that were not
+        acknowledged.
         """
         if broker.is_slave:
             self._check_what_it_reported(broker)
@@ -276,7 +278,7 @@ class Observer:
             )
 
     def _note_what_readers_lose(self, slave: BrokerNode) -> None:
-        """Who reads at a slave that lost its log's end is told of the new one, and goes on there."""
+        """A reader at a slave that lost its log's end gets the new end, and continues there."""
         for key, offset in self._committed.items():
             topic = key[1].rpartition("@")[0]
             end = slave.store.max_offset_in_queue(topic, key[2]) if key[0] == slave.broker_name else offset
@@ -387,7 +389,8 @@ class Observer:
     # the end
 
     def missing(self) -> list[str]:
-        """What is owed and was not done with by each group of its topic, or lost its place and has no other one yet."""
+        """Return owed messages that some group of the topic has not consumed, or that lost their place and have no other one
+        yet."""
         if not self._lossy:
             return self._not_seen()
         there = set()
@@ -411,7 +414,7 @@ class Observer:
         ]
 
     def is_long_known(self, topic: str) -> bool:
-        """Whether consumers know the topic by now."""
+        """Return True if consumers know the topic by now."""
         now = self._world.clock.now
         return any(
             sent.topic == topic and sent.place and sent.sent_at < now - LONG_KNOWN_SECONDS
@@ -473,17 +476,17 @@ def messages_of(broker: BrokerNode, topics: list[str]) -> Iterator[tuple[Place, 
 
 
 def _place(queue: MessageQueue, message: MessageExt) -> Place:
-    """Where it was pulled from: what is consumed again comes from another topic than it names."""
+    """Return the place that it was pulled from: a retried message comes from another topic than its own."""
     return queue.broker_name, queue.topic, queue.queue_id, message.queue_offset
 
 
 def name_of(message: MessageExt) -> str:
-    """What its producer wrote in front of its body."""
+    """Return the name that its producer wrote at the begin of its body."""
     return message.body.split(b" ", 1)[0].decode()
 
 
 def first_difference(ours: Any, theirs: Any, at: int, end: int) -> int | None:
-    """Where two stores' logs begin to differ between these offsets, or lack bytes; None where they are the same."""
+    """Return the first difference or missing byte of two stores' logs between these offsets; None if they are equal."""
     while at < end:
         one, other = (bytes(store.read_log(at, end - at) or b"") for store in (ours, theirs))
         size = min(len(one), len(other))

@@ -35,7 +35,7 @@ MOST_OPEN = 30
 
 
 class OrderedClientNode(ClientNode):
-    """One client of ordered topics."""
+    """A client of ordered topics."""
 
     observer: OrderedObserver
     coordinator: CoordinatorNode
@@ -92,7 +92,7 @@ class OrderedProducingNode(OrderedClientNode, LineNode):
                     self._run(self._send(*self._source.choice(sorted(self._made))))
 
     def probe(self) -> None:
-        """A producer that stands by is told that it does."""
+        """Check that a standby producer is notified that it is one."""
         for topic, queue in sorted(self._made):
             self._run(self._send(topic, queue))
 
@@ -162,7 +162,7 @@ class LateConsumingNode(OrderedConsumingNode):
 
 
 class OperatorNode(Node):
-    """Who works with `mq order`; not a part of what fails."""
+    """Operator with `mq order`; it does not fail."""
 
     def __init__(self, world: World, name: str, coordinator: CoordinatorNode) -> None:
         super().__init__(world, name)

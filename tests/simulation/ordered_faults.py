@@ -1,4 +1,4 @@
-"""What befalls ordered broker groups beside all else: their sessions, both brokers at once, and their operators."""
+"""Additional faults of ordered broker groups: their sessions, both brokers at once, and their operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG_SECONDS = 20.0
 
 
 class OrderedCluster(Cluster, Protocol):
-    """What these faults are done to."""
+    """Cluster that these faults act on."""
 
     observer: OrderedObserver
     coordinator: CoordinatorNode
@@ -49,7 +49,7 @@ def cut_from_coordinator(cluster: OrderedCluster, source: random.Random) -> End 
 
 
 def _session(cluster: OrderedCluster, source: random.Random) -> tuple[Node, StaleCoordinator | DistantZooKeeper] | None:
-    """Of a process that runs."""
+    """End the session of a running process."""
     clients = cluster.coordinator.clients
     nodes = [node for node in (*cluster.brokers * 2, *cluster.clients) if node.is_running and node.name in clients]
     if not nodes or not cluster.coordinator.is_running:

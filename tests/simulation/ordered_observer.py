@@ -1,7 +1,7 @@
-"""What ordered broker groups promise, and whether it is kept.
+"""Promises of ordered broker groups, and their check.
 
-What one producer process sends to one queue is a line, numbered from 1. Each consumer group gets the acknowledged messages
-of a line, and whatever else is stored of it, in its order; again at any time, but nothing for the first time behind a later one.
+Messages from one producer process to one queue are a line, numbered from 1. Each consumer group gets the acknowledged and other
+stored messages of a line in order. Repeats are allowed at any time, but no message comes for the first time after a later one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LATE_GROUP = "late"
 
 
 def reads(group: str, topic: str) -> bool:
-    """Whether a consumer group subscribes to an ordered topic."""
+    """Return True if a consumer group subscribes to an ordered topic."""
     return topic == WHOLE or group != APACHES_GROUP
 
 
@@ -81,9 +81,9 @@ class OrderedObserver(Observer):
         """When the late group counted everywhere."""
         self._lines: dict[str, list[Sent]] = defaultdict(list)
         self._began_with: dict[str, int] = defaultdict(int)
-        """Where a broker's log ended when it was started last."""
+        """End of a broker's log at its last start."""
         self._left_in_the_dark: dict[str, int] = {}
-        """What is on the disk of a broker whose power was cut, until it is started."""
+        """End of the log on the disk of a broker after a power cut, until it is started."""
         self._promoted: dict[str, OrderAgent | None] = {}
         """The master's process that became the head, by unit."""
         self._unanswered: dict[str, None] = {}
@@ -126,7 +126,7 @@ class OrderedObserver(Observer):
         self._unanswered.pop(name, None)
 
     def producer_is_gone(self, host: str) -> None:
-        """Its process ended: what it waited for, nobody waits for any more."""
+        """Forget the pending sends of a producer whose process ended."""
         self._unanswered = {name: None for name in self._unanswered if not name.startswith(host)}
 
     def was_acknowledged(self, name: str, broker: str, topic: str, queue_id: int, offset: int, message_id: str) -> None:
@@ -183,7 +183,7 @@ class OrderedObserver(Observer):
         self._marks[place] = now
 
     def _expects(self, group: str, sent: Sent) -> bool:
-        """Whether a group has to get it."""
+        """Return True if a group must get the message."""
         return group != LATE_GROUP or sent.sent_at >= self.late_since
 
     def _keeps_order(self, line: str) -> bool:
@@ -207,10 +207,10 @@ class OrderedObserver(Observer):
         """Master and slave."""
         return tuple(sorted((one for one in self._brokers if one.broker_name == name), key=lambda one: one.is_slave))  # type: ignore[return-value]
 
-    # what befalls brokers
+    # faults of brokers
 
     def before_power_cut(self, broker: BrokerNode) -> None:
-        """Let go of what may be lost now: what is not on this broker's disk, and its partner has not got."""
+        """Forget messages that may be lost now: those that are not on this broker's disk, nor at its partner."""
         if not broker.is_running:
             return
         if broker.is_slave:
@@ -229,12 +229,12 @@ class OrderedObserver(Observer):
         self._places = {place: name for place, name in self._places.items() if self.sent[name].owed}
 
     def _bind(self, place: Place, name: str) -> None:
-        """What may be lost may still be consumed, by who was given it before."""
+        """A message that may be lost may still be consumed by a client that got it before."""
         if self.sent[name].owed:
             super()._bind(place, name)
 
     def after_start(self, broker: BrokerNode, *, is_copy: bool = False) -> None:
-        """What one broker lost the other one has."""
+        """Check that the other broker has the messages that this one lost."""
         if broker.is_slave:
             self._check_what_it_reported(broker)
         else:
@@ -288,7 +288,7 @@ class OrderedObserver(Observer):
         return session not in self._coordinator.ensemble.sessions and not is_misled
 
     def _look_at_heads(self, topic: str, name: str) -> None:
-        """Of those that would take sends now one alone has the newest epoch, as the process that became the head in it."""
+        """Check that only one of the brokers that would accept sends has the newest epoch: the process that became its head."""
         epochs, newest = [], self.lists(topic, name).epoch
         for broker in self._brokers:
             unit = None if broker.agent is None or broker.is_slave else broker.agent.units.get((topic, name))

@@ -29,7 +29,7 @@ from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
 
 BEGIN_SECONDS = 60.0
-"""How long the groups may take to be ready, when nothing fails yet."""
+"""Time until the groups must be ready, before the first fault."""
 
 
 class OrderedScenario(Scenario):

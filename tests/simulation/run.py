@@ -23,12 +23,12 @@ from tests.simulation.simulate import Outcome, simulate
 SEEDS_A_SUM = 1000
 """After so many the sums so far are shown."""
 HISTORY_LINES = 60
-"""Of a seed that broke a promise."""
+"""Lines of history of a seed that broke a promise."""
 
 
 @attrs.define
 class Totals:
-    """Of many seeds."""
+    """Totals of many seeds."""
 
     seeds: int = 0
     seconds: float = 0.0
@@ -80,13 +80,13 @@ def _brief(seed: int, account: bool = False) -> Outcome:
 
 
 def _quiet() -> None:
-    """Nothing is printed, nor kept by Twisted until somebody prints it: errors hold the worlds in which they were raised."""
+    """Disable Twisted's log and its buffer: errors hold the worlds in which they were raised."""
     logging.basicConfig(level=logging.CRITICAL + 1)
     globalLogBeginner.beginLoggingTo([lambda _: None], redirectStandardIO=False, discardBuffer=True)
 
 
 def show(outcome: Outcome, lines: int = HISTORY_LINES) -> None:
-    """What a seed came to."""
+    """Print the result of a seed."""
     print(f"seed {outcome.seed}: {outcome.broken or 'every promise was kept'}, {outcome.seconds:.0f} virtual seconds")
     print("\n".join(outcome.history[-lines:]))
     print(f"trace {outcome.trace}; again: make simulate SEED={outcome.seed}")

@@ -1,7 +1,6 @@
-"""One seed: a cluster of some size and configuration, work, faults, and the time after them in which all must be well.
+"""Scenario of a seed: a cluster of some size and configuration, work, faults, and the time after them in which all must recover.
 
-A further kind of service or workload is a `Node` that a scenario makes and starts; what it promises is the observer's to
-check.
+Another kind of service or workload is a `Node` that a scenario creates and starts; the observer checks its promises.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tests.simulation.world import Broken, World
 from twisted_mq.protocol.layouts.ha import ConnectionState
 
 CALM_SECONDS = 240.0
-"""How long after the last fault everything must be delivered at the latest."""
+"""Time after the last fault until everything must be delivered."""
 
 PROBE_SECONDS = 8.0
 """Idle timers and threads may be some seconds late; a pull is held for 15 s and longer."""
@@ -69,7 +68,7 @@ class Scenario:
 
     @property
     def machines(self) -> list[Node]:
-        """What fails: brokers more often than others."""
+        """Return the machines that fail: brokers more often than others."""
         return [*self.brokers * 3, *self.name_servers, *self.clients]
 
     def _addresses(self) -> list[str]:
@@ -155,14 +154,15 @@ class Scenario:
                 self._started(node)
 
     def _started(self, broker: BrokerNode) -> None:
-        """What its operator does then."""
+        """Act as the operator after a broker's start."""
         self.observer.after_start(broker, is_copy=broker.has_copy)
         if broker.may_lack_topics:
             self._make_topics(broker)
         broker.has_copy = False
 
     def _make_topics(self, broker: BrokerNode) -> None:
-        """A slave takes over its master's topics once a minute: who starts a master from its disk makes the newest anew."""
+        """Create topics again: a slave copies its master's topics once a minute, so a master started from its disk may lack the
+        newest."""
         for topic in sorted({*GROUPS.values()}):
             broker.service.controller.topics.create_for_group(topic, broker.options["default_topic_queue_nums"])
 

@@ -23,7 +23,7 @@ ORDERED_EACH = 3
 
 @attrs.frozen
 class Outcome:
-    """What came of a seed; `broken` is empty where every promise was kept."""
+    """Result of a seed; `broken` is empty if every promise was kept."""
 
     seed: int
     broken: str
@@ -53,7 +53,7 @@ class _Failures(logging.Handler):
         self._world.remark(f"  {record.levelname.lower()}: {text}")
 
     def unhandled(self, event: LogEvent) -> None:
-        """What Twisted says of a Deferred whose failure nobody took."""
+        """Record Twisted's log event of an unhandled failure in a Deferred."""
         if "log_failure" in event:
             self.first = self.first or f"unhandled: {event['log_failure'].value!r}"
             self._world.remark(event["log_failure"].getTraceback())

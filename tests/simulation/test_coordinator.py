@@ -38,7 +38,7 @@ def client(world: World, node: CoordinatorNode) -> MemoryCoordinator:
 
 
 def outcome(world: World, asked: Any) -> Any:
-    """What a Deferred comes to within a second."""
+    """Return the result of a Deferred within a second."""
     results: list[Any] = []
     asked.addBoth(results.append)
     world.run(1.0)

@@ -1,4 +1,4 @@
-"""Which faults are drawn."""
+"""Drawing of faults by weights."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def world() -> Iterator[World]:
 
 
 def broker(**more: Any) -> Any:
-    """One that runs, of which the observer sees offsets and ends."""
+    """Return a running broker, of which the observer sees offsets and ends."""
     offsets = SimpleNamespace(offsets={"Plain@push": {0: 7}})
     controller = SimpleNamespace(offsets=offsets, ha=SimpleNamespace(accept=SimpleNamespace(connections=[])))
     store = SimpleNamespace(

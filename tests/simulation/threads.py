@@ -1,8 +1,8 @@
-"""Threads on virtual time: greenlets, so that only one runs at a time, and only while it is told to.
+"""Threads on virtual time: greenlets, so that only one runs at a time, and only when it is resumed.
 
-A thread runs from one wait to the next; at each it gives control back to the world, whose clock decides when it goes on.
-So code for threads runs as it is, and the same seed gives the same order. Waits follow the world's clock, not the
-host's, as those of a system's threads do.
+A thread runs from one wait to the next; at each it returns control to the world, whose clock decides when it continues. So code
+for threads runs unchanged, and the same seed gives the same order. Waits use the world's clock, not the host's, like those of a
+system's threads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Killed(BaseException):
 
 
 class VirtualThread:
-    """One thread of a process; see `VirtualThreads`."""
+    """A thread of a process; see `VirtualThreads`."""
 
     def __init__(self, owner: VirtualThreads, run: Callable[[], None]) -> None:
         self.owner = owner
@@ -83,7 +83,7 @@ class VirtualThread:
             raise Killed
 
     def wake(self) -> None:
-        """What it waited for is there."""
+        """Resume the thread after its wait."""
         if not self.woken and not self.killed:
             self.woken = True
             self.resume_in(self.owner.wake_seconds())
@@ -165,7 +165,7 @@ class VirtualCondition:
 
 
 class RunningThread:
-    """Which thread of all hosts runs now; None for the reactors."""
+    """The thread of all hosts that runs now; None for the reactors."""
 
     def __init__(self) -> None:
         self.running: VirtualThread | None = None
@@ -174,7 +174,7 @@ class RunningThread:
 class VirtualThreads:
     """The threads of one process (storage.flushing.threads), and the thread pool of its reactor.
 
-    A wait that nobody ends takes `coarse_seconds` at least: idle threads cost little.
+    A wait that is not ended takes at least `coarse_seconds`: idle threads cost little.
     """
 
     pause_seconds = 0.1
@@ -200,7 +200,7 @@ class VirtualThreads:
         return None if timeout is None else max(timeout, self._coarse_seconds)
 
     def wake_seconds(self) -> float:
-        """How long a thread needs to be running."""
+        """Return the time until a thread is running."""
         return self.host.network.random.random() * 0.001
 
     # storage.flushing.threads.Threads
@@ -239,7 +239,7 @@ class VirtualThreads:
     # the world
 
     def sleep(self, seconds: float) -> None:
-        """What the disk takes; the reactor does not wait for it."""
+        """Sleep for the time of the disk; the reactor does not wait for it."""
         if self.world.running is not None and self.world.running.owner is self:
             self.world.running.park(seconds)
 

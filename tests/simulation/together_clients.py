@@ -19,7 +19,7 @@ KEYS = 3
 
 
 class TogetherNode(ClientNode):
-    """It hears of another head only when it asks for the route, each 30 s as Apache's, or more often."""
+    """A client that learns of another head only from the route, each 30 s like Apache's, or more often."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)

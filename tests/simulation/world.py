@@ -1,4 +1,4 @@
-"""One simulated world: its clock, network, disks and threads, its chance, and what is remembered of it."""
+"""A simulated world: its clock, network, disks and threads, its randomness, and its history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS = 1_795_217_217.0
 """In November 2026, far from the hour at which stores delete."""
 
 COARSE_SECONDS = 1.0
-"""How late idle timers of less than this may be: a world of idle services costs little."""
+"""Allowed delay of idle timers shorter than this: a world of idle services costs little."""
 
 THREAD_SECONDS = 3.0
 """The same of threads, which cost more."""

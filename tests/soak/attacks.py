@@ -1,4 +1,4 @@
-"""What strangers send: a table of attacks, each the bytes of one connection, by a name."""
+"""Attacks of unknown hosts: a table of the bytes of one connection, by name."""
 
 from __future__ import annotations
 
@@ -194,7 +194,8 @@ def huge_topics(random: Random) -> bytes:
 
 
 def forged(random: Random) -> bytes:
-    """What brokers alone write: the timer's topic, half messages and their ends, the revive log, delayed messages."""
+    """Forge messages that only brokers write: the timer's topic, half messages and their ends, the revive log, delayed
+    messages."""
     point = {"b": 1, "m": 2**62, "o": -1, "q": -1, "r": 0, "s": 255, "t": HONEST_TOPIC, "c": "soak", "d": [1] * 99}
     itself = {"TIMER_OUT_MS": 1, "REAL_TOPIC": "rmq_sys_wheel_timer", "REAL_QID": 0}
     return b"".join(
@@ -213,7 +214,7 @@ def forged(random: Random) -> bytes:
 
 
 def large_messages(random: Random) -> bytes:
-    """They fill the log's files, so that a full disk is met."""
+    """Send large messages that fill the log's files, so that the disk becomes full."""
     return send("StrangersFill", bytes(1 << 20))
 
 
@@ -235,7 +236,7 @@ def forged_receipts(random: Random) -> bytes:
 
 
 def other_brokers(random: Random) -> bytes:
-    """What brokers tell each other."""
+    """Send requests that brokers send to each other."""
     told = {"masterHaAddress": "127.0.0.1:9", "masterFlushOffset": 2**62, "masterAddress": "127.0.0.1:9"}
     least = {"minBrokerId": 0, "brokerName": BROKER_NAME, "minBrokerAddr": "127.0.0.1:9", "offlineBrokerAddr": ""}
     return b"".join(

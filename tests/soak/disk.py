@@ -15,7 +15,7 @@ BLOCK = bytes(1 << 20)
 
 
 class Disk(Protocol):
-    """Where the store is, and how it gets full."""
+    """Disk of the store, and a way to fill it."""
 
     name: str
 
@@ -82,4 +82,4 @@ class SimulatedDisk:
         os.kill(self._broker.child.pid, signal.SIGUSR2)
 
     def close(self) -> None:
-        """It takes nothing from outside of the broker's process."""
+        """Release nothing: this disk uses nothing outside of the broker's process."""

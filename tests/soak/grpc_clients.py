@@ -43,7 +43,7 @@ ENOUGH_SECONDS = 1200.0
 
 @attrs.define(eq=False)
 class ClientLoad:
-    """One client at one port: a producer, a push consumer and a simple consumer of a topic, each with its group."""
+    """A client at one port: a producer, a push consumer and a simple consumer of a topic, each with its group."""
 
     producer: Producer
     pushed: PushConsumer
@@ -58,7 +58,7 @@ class ClientLoad:
 
     @property
     def missing(self) -> int:
-        """How many acknowledged messages the simple consumer has not received."""
+        """Return the number of acknowledged messages that the simple consumer has not received."""
         return len(self.acknowledged) - len(self.received & self.acknowledged)
 
     def send(self, ended: threading.Event) -> None:
@@ -120,7 +120,7 @@ class Measured:
 
 
 class GrpcSoak:
-    """One run in an empty directory."""
+    """A run in an empty directory."""
 
     def __init__(self, directory: Path, seconds: float) -> None:
         self._directory = directory
@@ -176,7 +176,7 @@ class GrpcSoak:
 
 
 def report(soak: GrpcSoak, seconds: float) -> dict[str, dict[str, float]]:
-    """Print what each client did, and return the figures of the servers."""
+    """Print the results of each client, and return the metrics of the servers."""
     for name, load in soak.loads.items():
         counts: dict[str, float | None] = {
             "acknowledged": len(load.acknowledged),

@@ -1,4 +1,4 @@
-"""What the honest load saw, and whether the store agrees."""
+"""Results of the honest load, and their comparison with the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Name = tuple[int, int]
 
 @attrs.frozen
 class Sent:
-    """One send. It was due at `due_ms`, and ended `micros` later."""
+    """A send. It was due at `due_ms`, and ended `micros` later."""
 
     due_ms: int
     micros: int

@@ -1,4 +1,4 @@
-"""What a soak saw, and what it should have seen."""
+"""Results of a soak, and the expected ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twisted_mq.remoting.budget import Budget
 
 CONNECTIONS = 1000
 BESIDE_MIB = 400
-"""What a server takes beside what it holds for its peers: a name server with 200,000 topics of strangers, mostly."""
+"""Memory of a server in addition to data held for its peers: mostly a name server with 200,000 topics of unknown hosts."""
 SEND_P99_MS = 250.0
 LONGEST_TURN_SECONDS = 0.25
 MEMORY_A_MINUTE_MIB = 4.0
@@ -21,7 +21,7 @@ MEMORY_A_MINUTE_MIB = 4.0
 
 @attrs.define
 class Outcome:
-    """What one run saw. Times are in ms, memory in MiB without mapped files."""
+    """Results of one run. Times are in ms, memory in MiB without mapped files."""
 
     seconds: float = 0.0
     disk: str = ""
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def broken_promises(outcome: Outcome) -> list[str]:
-    """What must not be, however slow the machine is."""
+    """Return violated promises, which must not occur even on a slow machine."""
     budget = Budget[str]()
     most_mib = (budget.options.max_unsent_bytes + budget.options.max_incomplete_bytes) / MIB + BESIDE_MIB
     stopped = {0, -signal.SIGTERM}
@@ -72,7 +72,7 @@ def broken_promises(outcome: Outcome) -> list[str]:
 
 
 def slow(outcome: Outcome) -> list[str]:
-    """What a machine that does nothing else shows."""
+    """Return slow results, on a machine without other work."""
     problems = [
         f"{name}: {mib} MiB more a minute" for name, mib in outcome.memory_a_minute.items() if mib > MEMORY_A_MINUTE_MIB
     ]

@@ -60,7 +60,7 @@ class Plan:
 
 
 class Soak:
-    """One run in an empty directory."""
+    """A run in an empty directory."""
 
     def __init__(self, directory: Path, seconds: float, seed: int, *, simulated: bool) -> None:
         self._directory = directory

@@ -92,14 +92,14 @@ def anonymous_mib(process: Process) -> float:
 
 
 def processor_seconds(process: Process) -> float:
-    """What a process that runs has taken so far, of all processors."""
+    """Return the processor time of a running process so far, of all processors."""
     fields = Path(f"/proc/{process.child.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @attrs.frozen
 class Log:
-    """What a server logged."""
+    """Log of a server."""
 
     text: str
 
@@ -115,10 +115,10 @@ class Log:
 
     @property
     def no_space(self) -> int:
-        """How often the disk was met full."""
+        """Return the number of times that the disk was full."""
         return sum(NO_SPACE in event for event in self._events)
 
     @property
     def faults(self) -> list[str]:
-        """What nobody foresaw."""
+        """Return unexpected log lines."""
         return [event for event in self._events if any(word in event for word in FAULTS) and NO_SPACE not in event]

@@ -20,12 +20,12 @@ from twisted_mq.storage.files.system_calls import raise_descriptor_limit
 ARRIVAL_SECONDS = 10.0
 """In which all have come for the first time."""
 HELD_BYTES = 1 << 12
-"""What a stranger's process keeps of answers that it does not read."""
+"""Buffer of a process for answers that it does not read."""
 
 
 @attrs.define
 class Seen:
-    """What one attack came to."""
+    """Results of one attack."""
 
     rounds: int = 0
     broken: int = 0
@@ -43,11 +43,11 @@ class Crowd:
         self.seen: dict[str, Seen] = {}
 
     def local_address(self) -> tuple[str, int] | None:
-        """Where the next connection comes from; None leaves it to the system."""
+        """Return the local address of the next connection; None leaves it to the system."""
         return None
 
     async def attack(self, name: str, attack: Attack) -> None:
-        """One connection after the other, for ever."""
+        """Attack with one connection after the other, without end."""
         seen = self.seen.setdefault(name, Seen())
         await asyncio.sleep(self._random.uniform(0, ARRIVAL_SECONDS))
         while True:

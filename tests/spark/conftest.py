@@ -1,4 +1,4 @@
-"""One Spark session for all tests below tests/spark: it takes seconds to start."""
+"""A Spark session for all tests below tests/spark: it takes seconds to start."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One in a process of its own, for all tests that make blocking calls."""
+    """Run a broker in its own process, for all tests that make blocking calls."""
     store = str(tmp_path_factory.mktemp("live"))
     options = ("mapped_file_size_commit_log=16777216", "enable_property_filter=true")
     with EmbeddedProcess(store, options=options) as server:

@@ -1,4 +1,4 @@
-"""What is read of a store's files, counted where Arrow is asked for it."""
+"""Counts of reads of a store's files, at the calls of Arrow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ReadCounts:
         return sum(count for path, count in self.counts.items() if f"/{directory}/" in path)
 
     def take(self) -> ReadCounts:
-        """What was counted so far; counting begins anew."""
+        """Return the counts so far, and start again."""
         taken = ReadCounts(Counter(self.counts))
         self.counts.clear()
         return taken
@@ -40,7 +40,7 @@ class ReadCounts:
 
 @pytest.fixture
 def read_counts(monkeypatch: pytest.MonkeyPatch) -> ReadCounts:
-    """What this test reads of logs in this process."""
+    """Count the reads of logs by this test in this process."""
     counted = ReadCounts()
     read = OpenLog._read
 

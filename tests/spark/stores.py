@@ -51,7 +51,8 @@ class StoreWriter:
         code: int | None = None,
         **fields: int,
     ) -> int:
-        """One record; returns its physical offset. Queue offsets count up by themselves. `code`: its entry's, else its tags'."""
+        """Append a record and return its physical offset. Queue offsets count up by themselves. `code`: its entry's, else its
+        tags'."""
         text = properties if isinstance(properties, bytes) else encode_properties(properties).encode()
         if queue_offset is None:
             queue_offset = self.queue_offsets.get((topic, queue_id), 0)

@@ -82,7 +82,7 @@ def clock() -> SettableClock:
 
 @pytest.fixture
 def known_topics() -> dict[str, bool]:
-    """Which topics have batch queues, as the stores are told; at first none is known."""
+    """Topics with batch queues, as the stores get them; at first none is known."""
     return {}
 
 

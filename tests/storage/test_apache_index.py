@@ -27,7 +27,7 @@ def answers(store: FileMessageStore, lines: list[dict[str, Any]]) -> list[list[i
 
 
 def apaches(lines: list[dict[str, Any]]) -> list[list[int]]:
-    """What Apache found, each record once.
+    """Return the records that Apache found, each once.
 
     Its start after a crash indexes the last record of a kept file again: so one of livecopy is found twice there.
     """

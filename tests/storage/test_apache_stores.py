@@ -158,12 +158,12 @@ def test_damaged_record_at_the_end_is_dropped(open_apache: Any, tmp_path: Path) 
         (
             Path("cut_tail/consumequeue/CapTorn/1"),
             507,
-            "1 entries dropped that point behind the end of the log at 505906",
+            "1 entries dropped that point past the end of the log at 505906",
         ),
         (
             Path("cut_tail/index/20261120233636626"),
             396644,
-            "leads to 505906, behind the end of the log at 505906; the index is built anew from here on",
+            "leads to 505906, past the end of the log at 505906; the index is rebuilt from here on",
         ),
     ]
 
@@ -174,14 +174,14 @@ def test_entries_past_the_end_of_the_log_are_dropped(open_apache: Any, tmp_path:
         (
             Path(f"livecopy/consumequeue/CapTorn/{queue_id}"),
             offset,
-            "1 entries dropped that point behind the end of the log at 481230",
+            "1 entries dropped that point past the end of the log at 481230",
         )
         for queue_id, offset in ((0, 484), (1, 483))
     ] + [
         (
             Path("livecopy/index/20261120233636348"),
             197377,
-            "may not be on disk whole after the crash; the index is built anew from here on, with 1 newer files",
+            "may not be on disk whole after the crash; the index is rebuilt from here on, with 1 newer files",
         )
     ]
 

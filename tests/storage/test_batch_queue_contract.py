@@ -1,4 +1,4 @@
-"""What every message store promises of topics whose queues count the messages inside records (queue.type=BatchCQ)."""
+"""Promises of every message store for topics whose queues count the messages inside records (queue.type=BatchCQ)."""
 
 from __future__ import annotations
 

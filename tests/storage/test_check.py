@@ -1,4 +1,4 @@
-"""What check() names in an open store."""
+"""Findings of check() in an open store."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def fill(store: FileMessageStore) -> int:
 
 
 def turn(store: FileMessageStore, needed: list[Needed]) -> list[str]:
-    """One turn of retention, with the disk as it is."""
+    """Run one turn of retention, with the disk as it is."""
     ratio = used_ratio(store.config.store_path_root_dir)
     paths = store.retention.expire_log(START_MS, 12, DiskUsage(ratio, ratio), needed)
     paths += [path for step in store.retention.trim() for path in step]
@@ -62,7 +62,7 @@ def first_needed(store: FileMessageStore) -> Needed:
 
 
 def readable(store: FileMessageStore, first: int, count: int) -> int:
-    """How many messages from an offset on are read, one after the other."""
+    """Return the number of messages that can be read from an offset on, one after the other."""
     found = 0
     while found < count:
         result = store.get_message("TopicA", 0, first + found, 32, 1 << 20, None)

@@ -15,7 +15,7 @@ from twisted_mq.storage import proved_records
 
 
 def walked(store: Any, offset: int) -> tuple[int, bytes | None]:
-    """How many pauses a walk makes, and what it finds."""
+    """Return the number of pauses of a walk, and its result."""
     steps, walk = 0, store.walk_to_message(offset)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What searches by key promise, for the file store and its twin in memory."""
+"""Promises of searches by key, for the file store and its twin in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expires, what a full disk refuses, and what readers see of it."""
+"""Expired files, refusals of a full disk, and their effects on readers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def age(root: Path, hours: dict[int, float]) -> None:
 
 
 def turn(store: FileMessageStore, usage: DiskUsage = EMPTY, hour: int = 4, now: int = START_MS) -> list[str]:
-    """One whole turn: what was removed, as file names."""
+    """Run one whole turn and return the names of removed files."""
     paths = store.retention.expire_log(now, hour, usage)
     paths += [path for step in store.retention.trim() for path in step]
     for path in paths:
@@ -209,7 +209,7 @@ def test_trimmed_store_opens_again_clean_and_after_a_kill(open_store: OpenFileSt
 
 
 def test_log_file_that_came_back_after_a_power_cut_is_no_damage(open_store: OpenFileStore, tmp_path: Path) -> None:
-    """Queues were trimmed, the log's oldest file was not removed: its records are in no queue until it expires anew."""
+    """Queues were trimmed, the log's oldest file was not removed: its records are in no queue until it expires again."""
     store = open_store()
     filled(store)
     age(tmp_path, {0: 73})

@@ -1,4 +1,4 @@
-"""What every message store promises, for the file store and its twin in memory."""
+"""Promises of every message store, for the file store and its twin in memory."""
 
 from __future__ import annotations
 

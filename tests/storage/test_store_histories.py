@@ -51,7 +51,7 @@ def is_batch_topic(topic: str) -> bool:
 
 
 class StoreHistory(RuleBasedStateMachine):
-    """One file store and one in memory under the same calls."""
+    """A file store and one in memory with the same calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class StoreHistory(RuleBasedStateMachine):
         return store
 
     def name(self, topic: str) -> str:
-        """A deleted topic is not made anew under its old name: a crash brings old queues back, as in Apache."""
+        """Return a name that no deleted topic had: a crash restores old queues, as in Apache."""
         return f"{topic}{self.lives[topic]}"
 
     @rule(topic=TOPICS, queue_id=QUEUES, tags=TAGS, body=BODIES, sys_flag=st.sampled_from([0, 0, 0, 4, 8, 12]))
@@ -93,7 +93,7 @@ class StoreHistory(RuleBasedStateMachine):
 
     @rule(topic=TOPICS, queue_id=QUEUES, bodies=st.lists(BODIES, min_size=1, max_size=6), tags=TAGS)
     def put_inner_batch(self, topic: str, queue_id: int, bodies: list[bytes], tags: str) -> None:
-        """One record of several messages; topics of simple queues take none."""
+        """Put a record of several messages; topics of simple queues accept none."""
         inner = inner_batch(*bodies, tags=tags, topic=self.name(topic), queue_id=queue_id, tags_code=tags_code(tags))
         results = [store.put_message(inner) for store in (self.memory, self.store)]
         assert results[0].status is results[1].status

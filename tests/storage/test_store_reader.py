@@ -91,7 +91,7 @@ def test_directory_without_a_store(tmp_path: Path) -> None:
     with pytest.raises(NoStore) as caught:
         StoreReader(str(tmp_path))
     assert str(caught.value) == (
-        f"{tmp_path}: holds no store: there is no directory commitlog; give a broker's storePathRootDir"
+        f"{tmp_path}: has no store: the directory commitlog is missing; use the storePathRootDir of a broker"
     )
 
 

@@ -26,7 +26,7 @@ ON: dict[str, Any] = {
 
 
 def access_of(folder: str, clock: Clock | None = None, **options: Any) -> ServerAccess:
-    """Of a broker with these options, whose files lie in the folder."""
+    """Return the access control of a broker with these options, with files in the folder."""
     return server_access(BrokerOptions(**options), folder, "CapCluster", (clock or Clock()).seconds, at_once)
 
 

@@ -37,7 +37,7 @@ def now_ms() -> int:
 
 
 def open_store(folder: str, **fields: object) -> FileMessageStore:
-    """A store with Apache's defaults but for `fields`, started."""
+    """Open a store with Apache's defaults except `fields`."""
     store = FileMessageStore(StoreConfig(store_path_root_dir=folder, **fields), now_ms)  # type: ignore[arg-type]
     store.start()
     return store

@@ -34,7 +34,7 @@ START_SECONDS = 1_795_217_217.0
 
 @attrs.define(eq=False)
 class MemoryTable:
-    """Stands for a table of twisted_mq.storage.tables.config_tables; counts how often it was saved."""
+    """Replacement of a table of twisted_mq.storage.tables.config_tables that counts its saves."""
 
     topics: dict[str, Any] = attrs.field(factory=dict)
     groups: dict[str, Any] = attrs.field(factory=dict)
@@ -194,7 +194,7 @@ class Peer:
         return command
 
     def received(self) -> list[RemotingCommand]:
-        """What the broker wrote since the last look."""
+        """Return the commands that the broker wrote since the last call."""
         data = self.transport.value()
         self.transport.clear()
         return self._decoder.receive_data(data)

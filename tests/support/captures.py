@@ -21,12 +21,12 @@ def frames(scenario: str) -> bytes:
 
 
 def frame_index(scenario: str) -> list[dict[str, Any]]:
-    """What the recording says of each frame, in order."""
+    """Return the recorded entry of each frame, in order."""
     return [dict(line) for line in json.loads((CAPTURES / "remoting" / f"{scenario}.json").read_text())]
 
 
 def expected(store: str) -> list[dict[str, Any]]:
-    """What Apache's own store read from the recorded directory."""
+    """Return the data that Apache's store read from the recorded directory."""
     lines = (CAPTURES / "store" / f"{store}.jsonl").read_text().splitlines()
     return [dict(json.loads(line)) for line in lines]
 
@@ -57,7 +57,7 @@ def commit_log_files(store: str) -> dict[int, bytes]:
 
 
 def stored_file(store: str, name: str) -> bytes:
-    """One file of a recorded store; `name` is relative to the store's directory."""
+    """Return a file of a recorded store; `name` is relative to the store's directory."""
     with tarfile.open(CAPTURES / "store" / f"{store}.tar.gz") as archive:
         content = archive.extractfile(f"{store}/{name}")
         assert content is not None

@@ -43,7 +43,7 @@ class Authority:
         return str(self.folder / f"{self.name}.pem")
 
     def issue(self, name: str, days: tuple[int, int] = (-1, 30), password: str | None = None) -> Files:
-        """Files of a certificate that is valid between these days from now; made anew where it was there."""
+        """Create the files of a certificate that is valid between these days from now; existing ones are replaced."""
         key = rsa.generate_private_key(65537, 2048)
         certificate = self._signed(name, key, self.name, authority=False, days=days)
         encryption = (

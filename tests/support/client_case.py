@@ -1,4 +1,4 @@
-"""What tests of the client share: a clock, a cluster in memory, and calls that are run to their end."""
+"""Shared parts of client tests: a clock, a cluster in memory, and calls that are run to their end."""
 
 from __future__ import annotations
 

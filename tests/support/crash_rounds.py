@@ -1,21 +1,21 @@
-"""How much a crash test does: a sample within `make test`, everything by `make crash`."""
+"""Size of crash tests: a sample in `make test`, everything in `make crash`."""
 
 from __future__ import annotations
 
 import os
 
 _THOROUGH = "MQ_CRASH_ROUNDS"
-"""How many rounds of SIGKILL `make crash` runs; the other tests follow in proportion, the damage matrix is complete."""
+"""Number of rounds of SIGKILL in `make crash`; the other tests are in proportion, the damage matrix is complete."""
 SAMPLE_ROUNDS = 250
 
 
 def kill_rounds() -> int:
-    """How many writers are killed."""
+    """Return the number of killed writers."""
     return int(os.environ.get(_THOROUGH, SAMPLE_ROUNDS))
 
 
 def thorough() -> bool:
-    """Whether everything is wanted, whatever its time."""
+    """Return True if everything is tested, independent of the time."""
     return _THOROUGH in os.environ
 
 

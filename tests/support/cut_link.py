@@ -23,7 +23,7 @@ class CutLink(protocol.Factory):
         return _Side(self)
 
     def connect(self, side: _Side) -> None:
-        """Open the other side of a new connection; where the link is cut nobody answers."""
+        """Open the other side of a new connection; there is no answer while the link is cut."""
         side.transport.pauseProducing()
         if not self.is_cut:
             factory = protocol.Factory.forProtocol(lambda: _Side(self, side))
@@ -39,7 +39,7 @@ class CutLink(protocol.Factory):
                 side.transport.abortConnection()
 
     def heal(self) -> None:
-        """What was sent meanwhile gets through where the connection is still there; others have to be made anew."""
+        """Deliver data that was sent during the cut on open connections; others must be opened again."""
         self.is_cut = False
         for side in tuple(self.open):
             if side.other is None:

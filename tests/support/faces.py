@@ -1,4 +1,5 @@
-"""What tests of the asyncio and the blocking client share: a cluster on a thread of its own, and what a process has open."""
+"""Shared parts of tests of the asyncio and the blocking client: a cluster on its own thread, and the open files and threads of a
+process."""
 
 from __future__ import annotations
 
@@ -114,7 +115,7 @@ def group() -> str:
 
 
 def open_files() -> set[str]:
-    """Descriptors of this process, each with what it leads to, but for the files of a store."""
+    """Return the descriptors of this process with their targets, except the files of a store."""
     gc.collect()
     found = set()
     for name in os.listdir("/proc/self/fd"):
@@ -124,5 +125,5 @@ def open_files() -> set[str]:
 
 
 def threads() -> set[str]:
-    """Names of this process's threads, but for the workers that a loop's own pool keeps: timing says how many it has."""
+    """Return the names of this process's threads, except the workers of a loop's pool, whose number depends on timing."""
     return {thread.name for thread in threading.enumerate() if not thread.name.startswith("asyncio_")}

@@ -4,7 +4,7 @@
     broker = cluster.add_broker("broker-a", queues={"T": 2})
     producer = Producer(clock, "g", cluster.namesrv, connect=cluster.network.connect, ip="10.0.0.9")
 
-What they were asked stands in `asked`; `refuse` and `silent` make single request codes fail.
+Their requests are in `asked`; `refuse` and `silent` make single request codes fail.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ HOST = pack_host("127.0.0.1", 10911)
 
 
 class _FakeServer:
-    """What name server and broker share: the served codes, the record of what was asked, failures on demand."""
+    """Common part of name server and broker: the served codes, the record of requests, failures on demand."""
 
     def __init__(self, network: MemoryNetwork, address: str, processors: dict[int, Callable[..., Any]]) -> None:
         self.address = address
@@ -120,7 +120,7 @@ class FakeNameServer(_FakeServer):
 
 @attrs.frozen
 class Stored:
-    """One message a broker has."""
+    """A message that a broker has."""
 
     record: bytes
     properties: dict[str, str]
@@ -143,9 +143,9 @@ class FakeBroker(_FakeServer):
         self.delayed: list[tuple[str, dict[str, str], SendMessageRequestHeaderV2]] = []
         """Messages with a delay level: (topic, properties, header). They are never delivered."""
         self.config = ""
-        """What GET_BROKER_CONFIG shows."""
+        """Answer to GET_BROKER_CONFIG."""
         self.locks: dict[MessageQueue, str] = {}
-        """Who holds a queue; all groups of a test are one."""
+        """Owners of queues; all groups of a test are one."""
         self._parked: list[tuple[defer.Deferred[Any], RemotingCommand, PullMessageRequestHeader]] = []
         self._log_size = 0
         super().__init__(

@@ -41,7 +41,7 @@ class FaultyDisk:
         self.making = self.removing = self.allocating = errno.ENOSPC
 
     def make_read_only(self) -> None:
-        """What Linux makes of a file system with errors."""
+        """Make the disk read-only, as Linux does with a file system with errors."""
         self.making = self.removing = self.opening = self.allocating = errno.EROFS
 
     def _here(self, target: Any) -> bool:

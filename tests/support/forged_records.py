@@ -13,7 +13,7 @@ HOST = pack_host("127.0.0.1", 52174)
 
 
 def forged_body(log_end: int, topic: str, body: bytes = b"forged", **fields: Any) -> tuple[int, bytes]:
-    """Where the forged record is once its message is appended at the log's end, and the body of that message."""
+    """Return the offset of the forged record after its message is appended at the log's end, and the body of that message."""
     place = log_end + HEAD_BYTES
     properties = encode_properties(fields.pop("properties", {})).encode()
     values: dict[str, Any] = {"queue_id": 0, "queue_offset": 0, "born_timestamp": 1, "born_host": HOST}

@@ -133,7 +133,7 @@ class Wire:
         return [kind.FromString(one) for one in decoder.receive_data(self._bodies[stream_id])]
 
     def received_bytes(self, stream_id: int) -> int:
-        """How much of the answers has come."""
+        """Return the number of received bytes of the answers."""
         return len(self._bodies[stream_id])
 
     def status(self, stream_id: int) -> tuple[GrpcStatus, str] | None:
@@ -145,7 +145,7 @@ class Wire:
         return None
 
     def is_ended(self, stream_id: int) -> bool:
-        """Whether the server ended the stream."""
+        """Return True if the server ended the stream."""
         return bool(self.of(StreamEnded, stream_id))
 
     def resets(self, stream_id: int) -> list[int]:
@@ -157,7 +157,7 @@ class Wire:
         return [int(one.error_code or 0) for one in self.events if isinstance(one, ConnectionTerminated)]
 
     def pings(self) -> int:
-        """How many pings came."""
+        """Return the number of received pings."""
         return sum(isinstance(one, PingReceived) for one in self.events)
 
     @property

@@ -1,4 +1,4 @@
-"""What the kernel was told of this process's mappings of files."""
+"""Flags of this process's mappings of files in the kernel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def read_at_random(directory: Path) -> list[bool]:
-    """Of each mapping of a file below a folder, whether its pages are read at random (rr in VmFlags)."""
+    """Return for each mapping of a file below a folder if its pages are read at random (rr in VmFlags)."""
     entries = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text(), flags=re.MULTILINE)
     return [" rr " in entry.partition("VmFlags:")[2] for entry in entries if f" {directory}/" in entry]

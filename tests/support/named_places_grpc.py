@@ -21,7 +21,7 @@ CHANGES = (
 
 @attrs.frozen
 class Known:
-    """What a stranger of the group `thieves` knows: the owner's topic, handle, transaction, and other topics' places."""
+    """Data that a client of the group `thieves` has: the owner's topic, handle, transaction, and other topics' places."""
 
     topic: str
     thieves: str

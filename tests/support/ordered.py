@@ -41,7 +41,7 @@ class OrderedFakeBroker(FakeBroker):
         self.stored: dict[tuple[int, int, int], dict[int, int]] = {}
         """(queue, epoch, leader) -> queue offset by sequence."""
         self.marks: list[OrderMark] = []
-        """Of all ordered sends that came, in their order."""
+        """Marks of all received ordered sends, in their order."""
         self.fail_next: list[Any] = []
         """Answers, errors or Deferreds for the next sends instead of what follows from the rules; None for that."""
         super().__init__(network, name, address)
@@ -91,7 +91,7 @@ class OrderedFakeBroker(FakeBroker):
         self.put("T", queue, *(body.encode() for body in bodies), properties=f"{properties}ORDERED\x01{mark}\x02")
 
     def bodies(self, topic: str, queue_id: int) -> list[str]:
-        """What is stored, in order."""
+        """Return the stored bodies, in order."""
         return [one.body.decode() for one in self.queues.get((topic, queue_id), [])]
 
 
@@ -112,7 +112,7 @@ class OrderedCase(ClientCase):
         self.declare()
 
     def coordinator(self, **settings: Any) -> MemoryCoordinator:
-        """One more session."""
+        """Open another session."""
         coordinator = self.ensemble.coordinator(**settings)
         self.run_to_end(coordinator.start())
         self.addCleanup(lambda: self.run_to_end(coordinator.stop()))
@@ -143,7 +143,7 @@ class OrderedCase(ClientCase):
         self.run_to_end(self.operator.commit([Create(topic_path(self.topic), encode_topic(declared)), *units]))
 
     def put(self, lists: Lists, queue: int = 0) -> None:
-        """What the agents of brokers would have made of a unit's lists."""
+        """Write a unit's lists as the agents of brokers would."""
         self.put_raw(encode_lists(lists), queue)
 
     def put_raw(self, data: bytes, queue: int = 0) -> None:

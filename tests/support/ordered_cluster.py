@@ -50,7 +50,7 @@ class OrderedClusterCase(TestCase):
         return deferLater(reactor, seconds)
 
     async def coordinator(self) -> ICoordinator:
-        """One more session."""
+        """Open another session."""
         coordinator = self.cluster.coordinator()
         await coordinator.start()
         self.addCleanup(coordinator.stop)
@@ -105,7 +105,7 @@ class OrderedClusterCase(TestCase):
         return [producer.send(Message(TOPIC, str(number).encode()), queue=0) for number in range(begin, end)]
 
     async def consumed(self, count: int) -> None:
-        """All numbers below came, in order but for repeats."""
+        """Wait until all numbers below `count` came, in order except repeats."""
         expected = [str(number) for number in range(count)]
         await self.until(lambda: len(set(self.seen)) >= count)
         self.assertEqual(list(dict.fromkeys(self.seen)), expected)

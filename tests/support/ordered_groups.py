@@ -1,6 +1,6 @@
 """Broker groups that keep order, on a virtual network: masters and slaves with stores in memory, a coordinator in memory.
 
-Brokers are real but for their sockets to clients: those are `Client`s that send frames by hand.
+Brokers are real except their sockets to clients, which are `Client`s that send frames by hand.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROLES = {0: "SYNC_MASTER", 1: "SLAVE"}
 
 
 class OrderedBroker:
-    """One process on its host `group-id`. `store` and `tables` are what an earlier one left."""
+    """A broker process on its host `group-id`. `store` and `tables` are those of an earlier one."""
 
     def __init__(
         self, cluster: Cluster, group: str, broker_id: int, store: Any = None, tables: Any = None, **options: Any
@@ -100,7 +100,7 @@ class OrderedBroker:
 
 
 def shortened(store: Any, lost: int) -> MemoryMessageStore:
-    """A store with the same log but for its last records, which takes messages."""
+    """Return a store with the same log without its last records, which accepts messages."""
     ends = sorted(store._records)
     end = ends[-lost] if lost else store.max_physical_offset()
     shorter = MemoryMessageStore(store.config, lambda: 1_795_217_217_000)
@@ -160,7 +160,7 @@ class Cluster:
         run(self.network, seconds, step)
 
     def await_(self, work: Any) -> Any:
-        """What a coroutine or Deferred comes to."""
+        """Run a coroutine or Deferred to its end and return the result."""
         results: list[Any] = []
         defer.ensureDeferred(work).addBoth(results.append)
         for _ in range(1000):
@@ -244,7 +244,7 @@ class Client:
         return self.peer.send(RemotingCommand(code, body=body, language="JAVA", ext_fields=fields)).opaque
 
     def answer(self, opaque: int, seconds: float = 0.0) -> RemotingCommand | None:
-        """The answer after some time; None where there is none yet."""
+        """Return the answer after some time, or None."""
         if seconds:
             self.cluster.run(seconds)
         for answer in self.peer.received():
@@ -287,5 +287,5 @@ class Client:
 
 
 def bodies(answer: RemotingCommand) -> list[bytes]:
-    """Of the messages in an answer."""
+    """Return the bodies of the messages in an answer."""
     return [message.body for message in iterate_messages(answer.body)]

@@ -44,7 +44,7 @@ class OrderedStores:
         topic: str = "Orders",
         queue_offset: int | None = None,
     ) -> None:
-        """One message."""
+        """Append one message."""
         writer = self.writers.setdefault(store, StoreWriter(self.folder / store))
         writer.append(topic, properties=properties, queue_id=queue, queue_offset=queue_offset)
 
@@ -61,5 +61,5 @@ class OrderedStores:
         return paths
 
     def number(self, store: str, physical: int) -> int:
-        """Which message of a store begins there."""
+        """Return the number of the message of a store that begins there."""
         return self.writers[Path(store).name].positions.index(physical)

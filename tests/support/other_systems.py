@@ -1,4 +1,4 @@
-"""What a process runs first to find what it would on another system, as far as Linux can pretend."""
+"""Code that a process runs first to imitate another system, as far as Linux can."""
 
 MACOS = """
 import fcntl, os, sys

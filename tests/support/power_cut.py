@@ -1,6 +1,6 @@
-"""What a disk holds after a power cut: only what was flushed for sure, of the rest any part.
+"""Contents of a disk after a power cut: all flushed data, and any part of the rest.
 
-`DiskRecorder` stands for fdatasync and fsync. A file's bytes are durable from its own sync on, a name in a directory
+`DiskRecorder` replaces fdatasync and fsync. A file's bytes are durable from its own sync on, a name in a directory
 from the sync of that directory on (POSIX promises no more). `image` writes a directory as a cut might leave it: every
 4 KiB page that changed since is new, old, or torn into sectors of 512 bytes; every name that changed since is there or
 not. One order is relied on, which ext4, XFS and Btrfs keep: new names of one directory come in the order of their making
@@ -31,14 +31,14 @@ Names = dict[str, int]
 
 @attrs.frozen
 class Fate:
-    """How likely an unflushed page or name is on the disk; a page may be there in part."""
+    """Probability that an unflushed page or name is on the disk; a page may be there in part."""
 
     page_present: float
     page_torn: float
     name_changed: float
 
     def made(self, count: int, source: random.Random) -> int:
-        """How many of so many new names are there."""
+        """Return how many of this many new names are there."""
         return round(count * self.name_changed) if self.name_changed in (0, 1) else source.randint(0, count)
 
     @classmethod
@@ -82,7 +82,7 @@ class DiskRecorder:
         self.capture(descriptor)()
 
     def capture(self, descriptor: int) -> Callable[[], None]:
-        """What is there now; once the call that this returns is made it is durable."""
+        """Record the present contents; calling the returned function makes them durable."""
         status = os.fstat(descriptor)
         if status.st_ino not in self._held:  # an inode number that is watched must not be used anew
             self._held[status.st_ino] = os.dup(descriptor)

@@ -71,7 +71,7 @@ class _WriteBudget:
 
 
 class _PipeTransport(ClosingTransport):
-    """One end of a pipe: bytes reach the other end's protocol on the clock's next turn."""
+    """An end of a pipe: bytes reach the other end's protocol on the clock's next turn."""
 
     def __init__(self, clock: Clock, peer: tuple[str, int], budget: _WriteBudget) -> None:
         super().__init__(peer)

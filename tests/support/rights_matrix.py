@@ -140,7 +140,7 @@ def codes() -> list[RequestCode]:
 
 
 def gate(access: ServerAccess) -> Callable[[RemotingCommand], bool]:
-    """Whether a request gets past access control, whatever its processor would answer."""
+    """Return a function that is True if a request passes access control, independent of its processor."""
     passed = RemotingCommand(0)
     table: Mapping[int, Any] = {int(code): lambda channel, command: passed for code in codes()}
     served: Any = guarded(table, access.checks, strict=access.strict)
@@ -175,7 +175,7 @@ def _signed(command: RemotingCommand, credentials: Credentials | None) -> Remoti
 
 
 def _readable(command: RemotingCommand) -> bool:
-    """Whether a processor can read header and body."""
+    """Return True if a processor can read header and body."""
     spec = REQUESTS[RequestCode(command.code)]
     try:
         if spec.request_header is not None:

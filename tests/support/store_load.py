@@ -30,7 +30,7 @@ _WAIT_SECONDS = 60
 
 @attrs.frozen
 class Acknowledged:
-    """One acknowledged message or batch: its place in a queue and the serials of its messages, in order."""
+    """An acknowledged message or batch: its place in a queue and the serials of its messages, in order."""
 
     topic: str
     queue_id: int
@@ -147,9 +147,9 @@ def all_serials(store: FileMessageStore) -> dict[tuple[str, int], dict[int, int]
 
 
 def broken_promises(store: FileMessageStore, acknowledged: list[Acknowledged]) -> list[str]:
-    """What an open store owes: all that was acknowledged at its place, nothing twice, no gap, `check` clean.
+    """Return violated promises of an open store: all acknowledged messages at their places, no repeats, no gaps, `check` clean.
 
-    The index is brought up to the log first, so that `check` looks at all of it.
+    The index is completed first, so that `check` reads all of it.
     """
     store.build_index(1 << 40)
     found = all_serials(store)

@@ -1,4 +1,4 @@
-"""What tests of transactions send."""
+"""Requests of transaction tests."""
 
 from __future__ import annotations
 

@@ -46,33 +46,33 @@ class StepsTest(SynchronousTestCase):
             raise ZeroDivisionError
 
         lines = self.stop(self.step("one", fail), self.step("two"))
-        self.assertEqual(lines, ["stop: one failed, the stop goes on without"])
+        self.assertEqual(lines, ["stop: one failed, the stop continues without"])
         self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
 
     def test_step_whose_deferred_fails(self) -> None:
         lines = self.stop(self.step("one", lambda: defer.fail(OSError("disk full"))), self.step("two"))
-        self.assertEqual(lines, ["stop: one failed, the stop goes on without: disk full"])
+        self.assertEqual(lines, ["stop: one failed, the stop continues without: disk full"])
 
     def test_step_whose_coroutine_fails(self) -> None:
         async def fail() -> None:
             raise OSError("disk full")
 
         lines = self.stop(self.step("one", fail), self.step("two"))
-        self.assertEqual(lines, ["stop: one failed, the stop goes on without: disk full"])
+        self.assertEqual(lines, ["stop: one failed, the stop continues without: disk full"])
 
     def test_step_that_never_ends_is_cancelled(self) -> None:
         cancelled: list[defer.Deferred[None]] = []
         lines = self.stop(
             self.step("one", lambda: defer.Deferred(cancelled.append)), self.step("two"), seconds=STEP_SECONDS
         )
-        self.assertEqual(lines, ["stop: one took more than 10.0 s, the stop goes on without"])
+        self.assertEqual(lines, ["stop: one took more than 10.0 s, the stop continues without"])
         self.assertEqual(len(cancelled), 1)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 
     def test_step_that_cannot_be_cancelled_is_left_behind(self) -> None:
         waiting = defer.gatherResults([]).addCallback(lambda _: defer.Deferred())
         lines = self.stop(self.step("one", lambda: waiting), self.step("two"), seconds=STEP_SECONDS)
-        self.assertEqual(lines, ["stop: one took more than 10.0 s, the stop goes on without"])
+        self.assertEqual(lines, ["stop: one took more than 10.0 s, the stop continues without"])
 
     def test_answer_says_whether_it_ended_well(self) -> None:
         answers = [

@@ -42,7 +42,7 @@ OTHER_HOURS_SECONDS = 3.0
 
 @attrs.define
 class Week:
-    """One run. `notes` say what was done and found."""
+    """A run. `notes` have the actions and findings."""
 
     folder: Path
     day_seconds: float
@@ -52,7 +52,7 @@ class Week:
     load: Process | None = None
     notes: list[str] = attrs.field(factory=list)
     ahead_seconds: int = 0
-    """How far the servers' time of day is ahead."""
+    """Offset of the servers' time of day in seconds."""
 
     def __attrs_post_init__(self) -> None:
         self.clock = ShiftedClock(self.folder / "clock")
@@ -195,7 +195,7 @@ class Week:
         self.note(f"moved: broker-c has {self.queue_ends('broker-c'):,} messages, broker-b is gone with nothing unread")
 
     def _is_consumed(self) -> bool:
-        """Whether no group waits for a message of broker-b."""
+        """Return True if no group waits for a message of broker-b."""
         store = self.servers["broker-b"].store / "config" / "consumerOffset.json"
         rows = command("mqadmin", "topicStatus", "-t", TOPIC, "-n", self.name_server).splitlines()
         ends = {row.split()[1]: int(row.split()[3]) for row in rows if row.startswith("broker-b ")}

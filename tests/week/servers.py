@@ -82,7 +82,7 @@ class Server:
         self.process.kill()
 
     def rotate(self) -> None:
-        """What logrotate does: move the log away, then SIGHUP."""
+        """Rotate like logrotate: move the log away, then send SIGHUP."""
         assert self.process is not None
         moved = self.log.with_suffix(".log.1")
         self.log.rename(moved)
@@ -90,12 +90,12 @@ class Server:
         wait_until(self.log.exists, f"{self.log} is opened anew")
 
     def first_offset(self) -> int:
-        """Where the log begins, by the names of its files."""
+        """Return the first offset of the log, from the names of its files."""
         return min(int(file.name) for file in (self.store / "commitlog").iterdir() if file.name.isdigit())
 
 
 def command(*words: str) -> str:
-    """What one of the project's own commands prints. Raises AssertionError where it fails."""
+    """Return the output of one of the project's commands. Raises AssertionError if it fails."""
     done = subprocess.run(
         [str(Path(sys.executable).with_name(words[0])), *words[1:]], capture_output=True, text=True, timeout=300
     )

@@ -62,7 +62,7 @@ class Accounts:
             try:
                 accounts._policies[subject] = parse_policies(info)
             except BrokerError as error:
-                cls.log.error("policies of {subject} are left out: {e}", subject=subject, e=error)
+                cls.log.error("policies of {subject} are ignored: {e}", subject=subject, e=error)
         return accounts
 
     @property

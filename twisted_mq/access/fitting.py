@@ -47,7 +47,7 @@ def fit(code: int) -> Callable[[RemotingCommand], None]:
         found = sorted(foreign.intersection(fields))
         wrong = f"field {found[0]}" if found else f"a body of {len(command.body)} bytes"
         raise BrokerError(
-            ResponseCode.NO_PERMISSION, f"check signature failed. {wrong} does not belong to a request of code {code}"
+            ResponseCode.NO_PERMISSION, f"check signature failed. {wrong} does not belong to a request with code {code}"
         )
 
     return check

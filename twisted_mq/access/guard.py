@@ -90,7 +90,7 @@ def guarded(table: Mapping[int, Processor], checks: Sequence[Check], *, strict: 
     """
     unknown = [code for code in table if code not in BY_CODE]
     if unknown:
-        raise ValueError(f"nobody knows what these requests need: {unknown}")
+        raise ValueError(f"no access rule for these requests: {unknown}")
     served = dict(table)
     if checks and strict:
         served = {code: _fitting(fit(code), one) for code, one in served.items()}

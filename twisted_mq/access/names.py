@@ -35,7 +35,7 @@ class ResourceNames:
             check(rights, self._resources(rights, command))
             return None
         if len(command.body) > MOST_BODY_BYTES:
-            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"body: {len(command.body)} bytes are too many")
+            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"body: {len(command.body)} bytes exceed the limit")
         return self.in_thread(self._resources, rights, command).addCallback(lambda named: check(rights, named))
 
     def _resources(self, rights: Rights, command: RemotingCommand) -> list[Resource]:

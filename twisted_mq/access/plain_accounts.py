@@ -75,7 +75,7 @@ def read_accounts(data: object) -> PlainAccounts:
     if data is None:
         return PlainAccounts()
     if not isinstance(data, dict):
-        raise ValueError("no mapping with accounts")
+        raise ValueError("not a mapping with accounts")
     accounts: dict[str, PlainAccount] = {}
     for one in _members(data, "accounts"):
         account = _account(one)
@@ -98,13 +98,13 @@ def together(files: Iterable[PlainAccounts], repeated: Callable[[str], None]) ->
 def _members(data: Mapping[object, object], name: str) -> list[object]:
     members = data.get(name) or []
     if not isinstance(members, list):
-        raise ValueError(f"{name} is no list")
+        raise ValueError(f"{name} is not a list")
     return members
 
 
 def _account(data: object) -> PlainAccount:
     if not isinstance(data, dict):
-        raise ValueError("an account is no mapping")
+        raise ValueError("an account is not a mapping")
     access_key, secret_key = _key(data, "accessKey"), _key(data, "secretKey")
     address = data.get("whiteRemoteAddress")
     return PlainAccount(
@@ -122,9 +122,7 @@ def _account(data: object) -> PlainAccount:
 def _key(data: Mapping[object, object], name: str) -> str:
     text = "" if data.get(name) is None else str(data[name])
     if len(text) <= MOST_SHORT:
-        raise ValueError(
-            f"the {name} of accessKey={data.get('accessKey')} has to be longer than {MOST_SHORT} characters"
-        )
+        raise ValueError(f"the {name} of accessKey={data.get('accessKey')} must be longer than {MOST_SHORT} characters")
     return text
 
 
@@ -132,5 +130,5 @@ def _permissions(data: Mapping[object, object], name: str, access_key: str) -> d
     pairs = [str(one).split("=") for one in _members(data, name)]
     wrong = next((pair for pair in pairs if len(pair) != 2), None)
     if wrong is not None:
-        raise ValueError(f"{name} of {access_key}: {'='.join(wrong)} is not of the form name=permission")
+        raise ValueError(f"{name} of {access_key}: {'='.join(wrong)} must be name=permission")
     return {resource.strip(): permission(granted) for resource, granted in pairs}

@@ -55,11 +55,11 @@ class PlainFiles:
             self._damaged(str(error))
             return
         self._damage = ""
-        self.log.info("accounts read again: accounts={n} files={f}", n=len(self.accounts.accounts), f=len(stamp))
+        self.log.info("accounts reloaded: accounts={n} files={f}", n=len(self.accounts.accounts), f=len(stamp))
 
     def _damaged(self, problem: str) -> None:
         if problem != self._damage:
-            self.log.error("accounts stay as they were: {problem}", problem=problem)
+            self.log.error("accounts not reloaded: {problem}", problem=problem)
         self._damage = problem
 
     @property
@@ -82,7 +82,7 @@ class PlainFiles:
     def _read(self) -> tuple[Stamp, PlainAccounts]:
         stamp = self._stamp_now()
         files = [self._read_file(path) for path, *_ in stamp]
-        return stamp, together(files, lambda key: self.log.warn("accessKey {key} stands in several files", key=key))
+        return stamp, together(files, lambda key: self.log.warn("accessKey {key} is in several files", key=key))
 
     def _read_file(self, path: str) -> PlainAccounts:
         """Read one file. Raises OSError, ValueError."""
@@ -94,6 +94,6 @@ class PlainFiles:
             return read_accounts(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
         except (yaml.YAMLError, RecursionError) as error:
             mark = getattr(error, "problem_mark", None)
-            raise ValueError(f"{path}{f' line {mark.line + 1}' if mark else ''}: no YAML") from None
+            raise ValueError(f"{path}{f' line {mark.line + 1}' if mark else ''}: not valid YAML") from None
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None

@@ -147,7 +147,7 @@ class AccountRequests:
 
 def _checked(command: RemotingCommand) -> bytes:
     if len(command.body) > MOST_BODY_BYTES:
-        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"body: {len(command.body)} bytes are too many")
+        raise BrokerError(ResponseCode.INVALID_PARAMETER, f"body: {len(command.body)} bytes exceed the limit")
     return command.body
 
 

@@ -33,9 +33,9 @@ def first_user(options: AccessOptions) -> UserInfo | None:
     try:
         user = msgspec.json.decode(text, type=_User)
     except (msgspec.DecodeError, UnicodeError):
-        raise _wrong(key, "no JSON of the form", "username", "password") from None
+        raise _wrong(key, "must be JSON of the form", "username", "password") from None
     if not user.username.strip() or not user.password.strip():
-        raise _wrong(key, "both members are needed:", "username", "password")
+        raise _wrong(key, "both members are required:", "username", "password")
     return UserInfo(user.username, user.password, "Super")
 
 
@@ -47,9 +47,9 @@ def inner_credentials(text: str | None) -> Credentials | None:
     try:
         given = msgspec.json.decode(text, type=_Credentials)
     except (msgspec.DecodeError, UnicodeError):
-        raise _wrong(key, "no JSON of the form", "accessKey", "secretKey") from None
+        raise _wrong(key, "must be JSON of the form", "accessKey", "secretKey") from None
     if not given.accessKey.strip() or not given.secretKey.strip():
-        raise _wrong(key, "both members are needed:", "accessKey", "secretKey")
+        raise _wrong(key, "both members are required:", "accessKey", "secretKey")
     return Credentials(given.accessKey, given.secretKey, given.securityToken)
 
 
@@ -81,7 +81,7 @@ def _keys_in(path: str) -> Credentials | None:
         with open(path, "rb") as file:
             data = yaml.safe_load(file)
     except (OSError, yaml.YAMLError):
-        raise ValueError(f"{path}: no YAML that can be read") from None
+        raise ValueError(f"{path}: not valid YAML") from None
     keys = [data.get(name) for name in ("accessKey", "secretKey")] if isinstance(data, dict) else []
     given = [str(key) for key in keys if key is not None and str(key).strip()]
     return Credentials(*given) if len(given) == 2 else None

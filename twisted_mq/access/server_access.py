@@ -69,7 +69,7 @@ def _check_classes(options: AccessOptions) -> None:
         ),
     ):
         if given is not None and given not in names:
-            raise ConfigError(f"one of {', '.join(names)} is needed", key=key, value=given)
+            raise ConfigError(f"must be one of {', '.join(names)}", key=key, value=given)
 
 
 @attrs.frozen(eq=False)
@@ -153,7 +153,9 @@ def _plain_files(options: AccessOptions) -> PlainFiles | None:
         return None
     key = "aclEnable" if options.acl_enable else "migrateAuthFromV1Enabled"
     if options.rocketmq_home is None:
-        raise ConfigError("set rocketmqHome or ROCKETMQ_HOME to the folder with conf", key=key, value="true")
+        raise ConfigError(
+            "set rocketmqHome or ROCKETMQ_HOME to the directory that contains conf", key=key, value="true"
+        )
     require(f"{key}=true", "access")
     files = PlainFiles(options.rocketmq_home)
     files.load()
@@ -175,7 +177,7 @@ def _accounts(options: AccessOptions, folder: str, in_thread: InThread, plain: P
             accounts.create_user(user)
     if plain is not None and options.migrate_auth_from_v1_enabled:
         made = migrate(plain.accounts.accounts.values(), accounts)
-        log.info("accounts became users: {names}", names=", ".join(made) or "none")
+        log.info("accounts migrated to users: {names}", names=", ".join(made) or "none")
     table.save()
     return accounts
 
@@ -214,5 +216,5 @@ def _codes(key: str, text: str | None) -> frozenset[int]:
     parts = [part.strip() for part in (text or "").split(",") if part.strip()]
     wrong = [part for part in parts if not part.isdecimal()]
     if wrong:
-        raise ConfigError(f"{wrong[0]} is no code of a request", key=key, value=text)
+        raise ConfigError(f"{wrong[0]} is not a request code", key=key, value=text)
     return frozenset(int(part) for part in parts)

@@ -170,8 +170,8 @@ class NoNameServer(AdminError):
         others = [
             f"{address}: {failure}" for address, failure in failures.items() if isinstance(failure, NotANameServer)
         ]
-        problem = "; ".join(others) or f"no name server at {', '.join(addresses)}"
-        super().__init__(problem, "start one with `mq up`, or name another with -n")
+        problem = "; ".join(others) or f"no name server answers at {', '.join(addresses)}"
+        super().__init__(problem, "start one with `mq up`, or use another address with -n")
         self.failures = {address: str(failure) for address, failure in failures.items()}
 
 

@@ -47,8 +47,8 @@ def fresh(message: MessageExt) -> Message:
     topic = origin_topic(message)
     if topic is None:
         raise AdminError(
-            f"message {message.unique_key or message.msg_id} does not say from which topic it came",
-            "export it, and send it by `mq send`",
+            f"message {message.unique_key or message.msg_id} does not have the name of its original topic",
+            "export it, and send it with `mq send`",
         )
     kept = own_properties(message.properties)
     return Message(topic, message.body, flag=message.flag, properties={**kept, "DLQ_ORIGIN_MESSAGE_ID": message.msg_id})

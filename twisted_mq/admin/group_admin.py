@@ -61,7 +61,7 @@ class GroupAdmin(AdminMember):
         Raises GroupNotFound.
         """
         if name not in await self._configs(cluster):
-            raise GroupNotFound(f"no broker knows the group {name}", "list_groups has those that are known")
+            raise GroupNotFound(f"no broker has the group {name}", "list_groups() returns all groups")
         clusters = [cluster] if cluster else sorted((await self._calls.cluster_info()).cluster_addr_table or {})
         await delete_group(self._calls, name, await self._masters(cluster), clusters, offsets=offsets)
 
@@ -77,7 +77,7 @@ class GroupAdmin(AdminMember):
         connection = await self._connection(name)
         config = (await self._configs(cluster)).get(name)
         if config is None and not connection.connection_set:
-            raise GroupNotFound(f"no broker knows the group {name}", "list_groups has those that are known")
+            raise GroupNotFound(f"no broker has the group {name}", "list_groups() returns all groups")
         members = (GroupMember(one.client_id, one.client_addr, one.language) for one in connection.connection_set)
         wanted = {topic: one.sub_string for topic, one in sorted(connection.subscription_table.items())}
         return GroupDescription(

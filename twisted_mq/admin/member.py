@@ -74,7 +74,7 @@ class AdminMember:
 
     async def _start(self, require: Require | None) -> None:
         if self._started is not None:
-            raise ClientStateError("this Admin is started already")
+            raise ClientStateError("this Admin is already started")
         client = self._client
         client.check_process()
         if not client.name_servers.addresses:
@@ -130,7 +130,7 @@ class AdminMember:
         addresses = {one: (brokers[one].broker_addrs or {}).get(MASTER_ID) for one in names if one in brokers}
         masters = {one: address for one, address in addresses.items() if address}
         if not masters:
-            raise AdminError(f"cluster {name} has no master", "start one, or see `mqadmin clusterList`")
+            raise AdminError(f"cluster {name} has no master", "start one; `mqadmin clusterList` lists the brokers")
         return masters
 
 
@@ -141,6 +141,8 @@ def _chosen_cluster(info: ClusterInfo, cluster: str | None) -> str:
     if cluster is not None and cluster in known:
         return cluster
     problem = (
-        f"no cluster {cluster!r} at this name server" if cluster else f"this name server has {len(known)} clusters"
+        f"this name server does not know cluster {cluster!r}"
+        if cluster
+        else f"this name server has {len(known)} clusters"
     )
-    raise AdminError(problem, f"give cluster= one of: {', '.join(known) or 'none is registered'}")
+    raise AdminError(problem, f"set cluster= to one of: {', '.join(known) or 'none is registered'}")

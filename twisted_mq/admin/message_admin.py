@@ -40,7 +40,7 @@ class MessageAdmin(AdminMember):
         TopicNotFound, ClientOptionIllegal.
         """
         if message_id is not None and (key, since, until) != (None, None, None):
-            raise ClientOptionIllegal("message_id: give it alone, without key, since and until")
+            raise ClientOptionIllegal("message_id cannot be combined with key, since or until")
         _check_limit(limit)
         begin_ms = None if since is None else moment_ms(since, "since")
         end_ms = None if until is None else moment_ms(until, "until")
@@ -94,7 +94,9 @@ class MessageAdmin(AdminMember):
         try:
             await self._route(DLQ_PREFIX + group)
         except TopicNotFound:
-            raise AdminError(f"group {group} has no dead letters", "dead_letter_groups has those that do") from None
+            raise AdminError(
+                f"group {group} has no dead letters", "dead_letter_groups() returns the groups that have some"
+            ) from None
         return [one async for one in resend(self._calls, group, wanted, again=again, preview=preview)]
 
     @answers
@@ -127,4 +129,4 @@ class MessageAdmin(AdminMember):
 
 def _check_limit(limit: int) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ClientOptionIllegal(f"limit: a number of at least 1 is needed, got {limit!r}")
+        raise ClientOptionIllegal(f"limit: must be at least 1, got {limit!r}")

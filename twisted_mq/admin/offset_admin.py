@@ -66,7 +66,7 @@ class OffsetAdmin(AdminMember):
             return await self._named_goals(topic, route, to)
         if isinstance(to, str):
             if to not in ENDS_MS:
-                raise ClientOptionIllegal(f"to: {to!r} is not known; give 'earliest', 'latest', a time or offsets")
+                raise ClientOptionIllegal(f"to: {to!r} is not a position; use 'earliest', 'latest', a time or offsets")
             return await goals_of_time(self._calls, topic, route, ENDS_MS[to])
         return await goals_of_time(self._calls, topic, route, moment_ms(to, "to"))
 
@@ -74,7 +74,7 @@ class OffsetAdmin(AdminMember):
         goals: dict[str, dict[MessageQueue, int | None]] = {}
         for queue, offset in offsets.items():
             if queue.topic != topic:
-                raise ClientOptionIllegal(f"to: queue {queue} belongs to another topic than {topic}")
+                raise ClientOptionIllegal(f"to: queue {queue} does not belong to topic {topic}")
             goals.setdefault(broker_address(route, queue.broker_name), {})[queue] = offset
         for address, queues in goals.items():
             table = (await self._calls.topic_stats(address, topic)).offset_table

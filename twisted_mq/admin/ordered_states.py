@@ -72,14 +72,14 @@ class TopicState:
         obstacle = obstacle or f"{unit.unreached}, the active producer, cannot reach the master of {lists.head}"
         well = [group for group in lists.send[1:] if self.groups[group].obstacle() is None]
         if well and unit.unreached is None:
-            yield f"senders wait: {obstacle}; {well[0]} takes over within the time of a session"
+            yield f"senders wait: {obstacle}; {well[0]} takes over within one session timeout"
         elif well:
-            again = f"within 10 sessions where {lists.head} left for a report before"
+            again = f"within 10 session timeouts if {lists.head} was reported before"
             yield f"senders wait: {obstacle}; {well[0]} takes over, {again}"
         elif any(state.members for state in self.groups.values()):
-            yield f"senders wait: {obstacle}, and no other group is well; start what is missing"
+            yield f"senders wait: {obstacle}, and no other group is healthy; start the missing brokers"
         else:
-            yield f"senders wait: {obstacle}, and no broker is there to hand over; start the brokers"
+            yield f"senders wait: {obstacle}, and no broker is running to hand over; start the brokers"
 
     def _consumers(self, unit: UnitState) -> Iterator[str]:
         lists, term = unit.lists, unit.lists.consumed
@@ -87,9 +87,9 @@ class TopicState:
             return
         for later in lists.consume[1:]:
             if not self.groups[later.group].members:
-                yield f"consumers will wait for epoch {later.epoch}: no broker of {later.group} is there; start one of them"
+                yield f"consumers will wait for epoch {later.epoch}: no broker of {later.group} is running; start one of them"
         if not self.groups[term.group].members:
-            yield f"consumers wait: no broker of {term.group} is there; start one of them"
+            yield f"consumers wait: no broker of {term.group} is running; start one of them"
             return
         yield from self._without_consumer(unit, term)
         if term.group != lists.head:
@@ -99,7 +99,7 @@ class TopicState:
         idle = [leader.group for leader in unit.consumers if leader.client is None]
         others_wait = term.group != unit.lists.head or len(unit.lists.consume) > 1
         if others_wait and idle:
-            yield f"{term.group} is kept by groups without a running consumer: {', '.join(idle)}; start them"
+            yield f"{term.group} is held by groups without a running consumer: {', '.join(idle)}; start them"
         elif others_wait and not unit.consumers:
             yield f"{term.group} waits for its first consumer group; start a consumer"
         else:
@@ -118,17 +118,18 @@ class TopicState:
         speaker = MASTER if MASTER in members else SLAVE
         if speaker in members and not members[speaker].complete:
             partner = "slave" if speaker == MASTER else "master"
-            why = members[speaker].fault or "it restarted, and was not in sync with its partner since"
+            why = members[speaker].fault or "it restarted, and is not yet in sync with its partner"
             yield (
-                f"epoch {term.epoch} of {term.group} can't end, broker {speaker} may lack messages of it: {why}; start its"
-                f" {partner}, or see that they replicate"
+                f"epoch {term.epoch} of {term.group} cannot end, because broker {speaker} may not have all its messages: "
+                f"{why}; start its"
+                f" {partner}, or check replication"
             )
 
     def _lost(self, unit: UnitState) -> Iterator[str]:
         for group, count in sorted(unit.deleted.items()):
             yield (
-                f"{group} deleted {count} messages that were not consumed, its disk was full: they are lost, its log names them;"
-                " free its disk, this is said until it restarts"
+                f"{group} deleted {count} messages that were not consumed, because its disk was full; its log lists them. "
+                "Free its disk; this is shown until it restarts"
             )
 
     def _unknown(self, unit: UnitState) -> Iterator[str]:
@@ -138,8 +139,8 @@ class TopicState:
             silent = [address for address in addresses if address in self.silent]
             for address in silent:
                 yield (
-                    f"not known: broker {address} is connected to the coordinator, and does not answer this command; check the"
+                    f"not known: broker {address} is connected to the coordinator, but does not answer this command; check the"
                     " network"
                 )
             if group in unit.backlog and unit.backlog[group] is None and addresses and not silent:
-                yield f"not known: the backlog of {group}, no broker of it tells it; see its log"
+                yield f"the backlog of {group} is not known, because no broker of it reports it; check its log"

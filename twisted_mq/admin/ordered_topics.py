@@ -79,7 +79,7 @@ async def _read_unit(coordinator: ICoordinator, topic: str, unit: str) -> UnitSt
     lists, problem = Lists(), None
     try:
         if node is None:
-            problem = f"{path} is missing; declare the topic again: mq order create"
+            problem = f"{path} is missing; declare the topic again with `mq order create`"
         else:
             lists = decode_lists(path, node.data)
     except DocumentFault as fault:

@@ -49,7 +49,7 @@ def broker_address(route: TopicRouteData, broker_name: str) -> str:
         if broker.broker_name == broker_name and address:
             return address
     names = ", ".join(sorted(broker.broker_name for broker in route.broker_datas or ())) or "none"
-    raise AdminError(f"no broker {broker_name!r} has this topic", f"these have: {names}")
+    raise AdminError(f"no broker {broker_name!r} has this topic", f"brokers that have it: {names}")
 
 
 class QueueReader:

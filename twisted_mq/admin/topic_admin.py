@@ -51,7 +51,7 @@ class TopicAdmin(AdminMember):
         masters = await self._masters(cluster)
         for broker, address in masters.items():
             if await self._held(address, name) is not None:
-                raise TopicExists(f"topic {name} exists at broker {broker}", "change it with alter_topic")
+                raise TopicExists(f"topic {name} already exists at broker {broker}", "change it with alter_topic")
         config = TopicConfig(
             topic_name=name, read_queue_nums=_count(queues), write_queue_nums=_count(queues), order=order
         )
@@ -128,7 +128,7 @@ class TopicAdmin(AdminMember):
                 return route
             await self._calls.sleep(ROUTE_PAUSE_SECONDS)
         seconds = ROUTE_LOOKS * ROUTE_PAUSE_SECONDS
-        raise AdminError(f"topic {name} was created, and the name server has no route to it after {seconds:g} s")
+        raise AdminError(f"topic {name} was created, but the name server has no route to it after {seconds:g} s")
 
     async def _described(self, name: str, route: TopicRouteData) -> TopicDescription:
         settings: list[TopicSettings] = []
@@ -162,7 +162,7 @@ def _settings(broker: str, config: TopicConfig) -> TopicSettings:
 def _count(queues: int) -> int:
     """Check a number of queues and return it. Raises ClientOptionIllegal."""
     if isinstance(queues, bool) or not isinstance(queues, int) or not 1 <= queues <= MOST_QUEUES:
-        raise ClientOptionIllegal(f"queues: a number from 1 to {MOST_QUEUES} is needed, got {queues!r}")
+        raise ClientOptionIllegal(f"queues: must be 1 to {MOST_QUEUES}, got {queues!r}")
     return queues
 
 

@@ -44,12 +44,14 @@ class Iterates(Member, Generic[MessageT]):
 
     def _check_begun(self) -> None:
         if not self._begun:
-            raise ClientStateError("this consumer is not running: `async with` or `await start()` comes first")
+            raise ClientStateError("this consumer is not running; use `async with` or `await start()` first")
 
     def _check_iterated(self) -> None:
         self._check_begun()
         if self._listens:
-            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+            raise ClientStateError(
+                "this consumer has a listener, which gets its messages; iterate over a consumer without a listener"
+            )
 
 
 class Consumer(Iterates[MessageT]):

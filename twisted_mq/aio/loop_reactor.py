@@ -110,7 +110,7 @@ class LoopReactor(AsyncioSelectorReactor):
         """The loop of the members. Raises ClientStateError before the first member has started."""
         loop: asyncio.AbstractEventLoop = self._asyncioEventloop
         if loop is _NO_LOOP:
-            raise ClientStateError("nothing was started yet: `async with` or `await start()` comes first")
+            raise ClientStateError("this client is not started; use `async with` or `await start()` first")
         return loop
 
     def enter(self) -> None:
@@ -119,7 +119,7 @@ class LoopReactor(AsyncioSelectorReactor):
         if self._members and loop is not self._asyncioEventloop:
             self._check_process()
             raise ClientStateError(
-                "this client runs in another event loop; where that loop was closed, make a new client in this one"
+                "this client runs in another event loop; if that loop is closed, create a new client in this one"
             )
         if sys.platform == "win32" and isinstance(loop, asyncio.ProactorEventLoop):
             raise ClientStateError(
@@ -143,7 +143,7 @@ class LoopReactor(AsyncioSelectorReactor):
             self.loop  # noqa: B018 - raises if nothing was started yet
             raise ClientStateError(
                 "this client was started in another event loop (another thread, or an asyncio.run before); "
-                "use it there, or make one in this loop"
+                "use it there, or create a client in this loop"
             )
         return loop
 

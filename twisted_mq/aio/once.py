@@ -30,7 +30,9 @@ async def once(
     name = key(message)
     known = await asyncio.to_thread(seen.begin, name)
     if known is Seen.BEGUN:
-        raise HandledElsewhere(f"message {name} is handled by another consumer now; send it back, it comes again")
+        raise HandledElsewhere(
+            f"message {name} is being handled by another consumer; send it back, so that it is delivered again"
+        )
     if known is Seen.DONE:
         yield False
         return

@@ -51,12 +51,14 @@ class Iterates(Member, Generic[MessageT]):
 
     def _check_begun(self) -> None:
         if self._thread is None:
-            raise ClientStateError("this consumer is not running: `with` or start() comes first")
+            raise ClientStateError("this consumer is not running; use `with` or start() first")
 
     def _check_iterated(self) -> None:
         self._check_begun()
         if self.listens:
-            raise ClientStateError("this consumer has a listener: its messages go there, there is nothing to iterate")
+            raise ClientStateError(
+                "this consumer has a listener, which gets its messages; iterate over a consumer without a listener"
+            )
 
 
 class Consumer(Iterates[MessageT]):

@@ -111,7 +111,7 @@ class LoopThread:
         """
         self._due.append((contextvars.copy_context(), function, arguments))
         if self._stopped:  # else it is called: the loop ends after it
-            raise ClientStateError("this was stopped in another thread meanwhile")
+            raise ClientStateError("this client was stopped in another thread during the call")
         if self._selector.asleep and not self.row.moves:
             self._selector.ring()
 

@@ -138,7 +138,7 @@ class Member(abc.ABC):
         """Return the loop's thread. Raises ClientStateError if this is not running, or if the calling thread runs a loop."""
         thread = self._thread
         if thread is None:
-            raise ClientStateError(f"this {type(self).__name__} is not running: `with` or start() comes first")
+            raise ClientStateError(f"this {type(self).__name__} is not running; use `with` or start() first")
         thread.check_caller()
         return thread
 

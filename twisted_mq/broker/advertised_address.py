@@ -40,7 +40,7 @@ def advertised_ip(
 def address_warning(advertised: str, name_servers: Sequence[str]) -> str | None:
     """Return why clients could not reach that address; None if nothing speaks against it."""
     if advertised in WILDCARDS:
-        return f"brokerIP1={advertised} is a wildcard that no client can connect to; set brokerIP1 to a real address"
+        return f"brokerIP1={advertised} is a wildcard; clients cannot connect to it; set brokerIP1 to a real address"
     try:
         ip = ipaddress.ip_address(advertised)
     except ValueError:
@@ -50,7 +50,7 @@ def address_warning(advertised: str, name_servers: Sequence[str]) -> str | None:
         return f"brokerIP1={advertised} is loopback but the name server {remote[0]} is not: clients elsewhere cannot connect"
     if ip in ipaddress.ip_network("172.17.0.0/16"):
         return (
-            f"brokerIP1={advertised} looks like a container's own address: clients outside of its network cannot"
+            f"brokerIP1={advertised} looks like the address of a container: clients outside of its network cannot"
             " connect; set brokerIP1 to the host's address and publish the port under the same number"
         )
     return None

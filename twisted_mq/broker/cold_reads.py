@@ -48,7 +48,7 @@ class ColdReads:
     def set_threshold(self, group: str, threshold: int) -> None:
         """Set a group's threshold. Raises BrokerError for one group too many."""
         if group not in self.thresholds and len(self.thresholds) >= MOST_THRESHOLDS:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{MOST_THRESHOLDS} groups have a threshold already")
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{MOST_THRESHOLDS} groups already have a threshold")
         self.thresholds[group] = threshold
 
     def take(self, group: str, size_bytes: int, *, pushed: bool) -> None:

@@ -103,5 +103,5 @@ class NameServerLookUp:
 
     def _fail(self, reason: str) -> None:
         if not self._failing:
-            self.log.error("name servers not looked up, tried again: {reason}", reason=reason)
+            self.log.error("name servers not found, retrying: {reason}", reason=reason)
         self._failing = True

@@ -70,7 +70,7 @@ class NamedRecords:
             if record is None or stored is None:
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{missing}, {physical_offset}")
             if not brokers_own and is_brokers_own(stored.topic):
-                remark = f"offset {physical_offset}: messages of topic {stored.topic} are for the broker alone"
+                remark = f"offset {physical_offset}: messages of topic {stored.topic} are only for the broker"
                 raise BrokerError(ResponseCode.NO_PERMISSION, remark)
             if self._broker.options.record_rights_enable:
                 self._broker.access.check_topic(channel, command, actions, stored.topic)

@@ -100,7 +100,9 @@ class Ordering:
             return offset
         text = fields.get(ORDER_TERM)
         if text is not None and not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
-            raise BrokerError(ResponseCode.INVALID_PARAMETER, f"{ORDER_TERM} is the number of an epoch, got {text!r}")
+            raise BrokerError(
+                ResponseCode.INVALID_PARAMETER, f"{ORDER_TERM} must be the number of an epoch, got {text!r}"
+            )
         epoch = None if text is None else int(text)
         return self.asked(config.topic_name).reads.committed(config, queue_id, consumer_group, offset, epoch)
 

@@ -250,5 +250,5 @@ class Registration:
         if address not in self._unreachable:
             self._unreachable.add(address)
             self._lost += 1
-            self.log.warn("name server {a} not reached, tried again: {e}", a=address, e=reason.value)
+            self.log.warn("name server {a} not reached, retrying: {e}", a=address, e=reason.value)
         return False

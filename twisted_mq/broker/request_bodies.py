@@ -37,7 +37,8 @@ def _check_size(command: RemotingCommand, most: int) -> None:
     size = len(command.body)
     if size > most:
         raise BrokerError(
-            ResponseCode.INVALID_PARAMETER, f"body: {size} bytes, a request of code {command.code} has at most {most}"
+            ResponseCode.INVALID_PARAMETER,
+            f"body: {size} bytes, the limit for a request with code {command.code} is {most}",
         )
 
 

@@ -85,7 +85,7 @@ class RetentionService:
 
     def _failed(self, reason: failure.Failure) -> None:
         if reason.check(defer.CancelledError) is None:
-            self.log.failure("retention turn failed, tried again at its next turn", failure=reason)
+            self.log.failure("retention failed, retrying at the next time", failure=reason)
 
     async def _turn(self) -> None:
         paths = self._store.config.paths
@@ -114,7 +114,7 @@ class RetentionService:
             try:
                 await self._in_thread(self._remove, path)
             except OSError as error:
-                self.log.error("file not removed, tried again later: path={path} error={error}", path=path, error=error)
+                self.log.error("file not removed, retrying later: path={path} error={error}", path=path, error=error)
                 self._store.retention.could_not_remove(paths[number:], self._now_ms())
                 return
             self.log.info("file removed: path={path}", path=path)

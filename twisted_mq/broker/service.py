@@ -404,7 +404,7 @@ class BrokerService(service.Service):
             self._machine.bind(host, options.metrics_prom_exporter_port, "metricsPromExporterPort")
         )
         self.metrics_port = bound.getsockname()[1]
-        self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
+        self.log.info("metrics at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
         return [(bound, site)]
 
     def _listen_grpc(self, undo: contextlib.ExitStack) -> None:
@@ -462,14 +462,14 @@ class BrokerService(service.Service):
             self.log.warn("{warning}", warning=warning)
         if options.broker_role == BrokerRole.SYNC_MASTER and not options.ha_shared_secret:
             self.log.warn(
-                "SYNC_MASTER without haSharedSecret: whoever reaches {address} can read the log{counts}."
+                "SYNC_MASTER without haSharedSecret: every host that can connect to {address} can read the log{counts}."
                 " Set haSharedSecret or haAllowedSlaves, or close the port to others",
                 address=controller.ha.address,
                 counts=_whose_copies_count(options),
             )
         if options.closes_ha_port:
             self.log.warn(
-                "access control without haSharedSecret and haAllowedSlaves: no slave is served at {address}",
+                "access control without haSharedSecret and haAllowedSlaves: slaves at {address} are refused",
                 address=controller.ha.address,
             )
 
@@ -587,7 +587,9 @@ class BrokerService(service.Service):
         try:
             ends = encryption.certificates_end()
         except ConfigError as error:  # it has ended, or the file is damaged
-            return {f"certificate {path}": f"certificate: {error}. Put a valid one in its place: it is read by itself"}
+            return {
+                f"certificate {path}": f"certificate: {error}. Replace it with a valid one: it is reloaded automatically"
+            }
         return {} if ends is None else ending_certificate(path, ends, self.wall_ms() / 1000)
 
     def _address_servers(self) -> list[str]:
@@ -671,14 +673,14 @@ class BrokerService(service.Service):
         going = self._going_online
         return [
             *([("end of questions to slaves", going.cancel)] if going is not None else ()),
-            ("leave of ordered queues", self._leave_order),
+            ("end of ordered queues", self._leave_order),
             *[("end of a periodic job", job.stop) for job in self._jobs],
             *([("end of retention", self._retention.stop)] if self._retention is not None else ()),
-            ("farewell to the name servers", self._say_goodbye),
+            ("unregistration at the name servers", self._say_goodbye),
             *[("close of a port", port.stopListening) for port in listening],
             *([("close of the gRPC port", self._grpc.stop_listening)] if self._grpc is not None else ()),
             *([("end of gRPC calls", self._grpc.stop)] if self._grpc is not None else ()),
-            *([("end of pushed figures", self._pusher.close)] if self._pusher is not None else ()),
+            *([("end of pushed metrics", self._pusher.close)] if self._pusher is not None else ()),
             *([("end of duties in the master's place", self._duties.stop)] if self._duties is not None else ()),
             ("end of deliveries", controller.waiting.stop),
             ("end of transactions", controller.transactions.stop),
@@ -692,14 +694,14 @@ class BrokerService(service.Service):
             ("save of consumer offsets", controller.offsets.save),
             ("save of ordered pops", controller.pop.orders.save),
             *[("save of a table", saver.stop) for saver in self._savers],
-            ("save of transaction figures", controller.transactions.metrics.save),
+            ("save of transaction metrics", controller.transactions.metrics.save),
             ("save of consumer filters", functools.partial(controller.filters.save, self.now_ms())),
         ]
 
     def _say_goodbye(self) -> defer.Deferred[list[bool] | None]:
         goodbye = self.registration.unregister().addTimeout(UNREGISTER_SECONDS, self._reactor)
         return goodbye.addErrback(
-            lambda reason: self.log.info("name servers not told of the stop: {e}", e=reason.value)
+            lambda reason: self.log.info("not unregistered from name servers: {e}", e=reason.value)
         )
 
     def _close_store(self) -> defer.Deferred[None]:
@@ -728,12 +730,12 @@ def make_broker(
 
 
 def _not_saved(reason: failure.Failure) -> None:
-    raise BrokerError(ResponseCode.SYSTEM_ERROR, "changed, but not on disk: the broker's table cannot be written now")
+    raise BrokerError(ResponseCode.SYSTEM_ERROR, "changed, but not saved: the broker cannot write its table now")
 
 
 def _whose_copies_count(options: BrokerOptions) -> str:
     if not options.waits_for_slaves or options.ha_allowed_slaves:
         return ""
     if options.counts_registered_slaves:
-        return "; only copies of hosts count that the name servers know as slaves of this broker"
+        return "; copies count only of hosts that are registered as slaves of this broker"
     return ", and what it acknowledges counts as a copy"

@@ -82,7 +82,7 @@ class TableSaver:
 
     def _failed(self, reason: object) -> None:
         if not self._failing:
-            self.log.error("{name} not written, tried again from now on: {reason}", name=self._name, reason=reason)
+            self.log.error("{name} not written, retrying: {reason}", name=self._name, reason=reason)
         self._failing = self._dirty = True
         if not self._abandoned:
             self._retry = self._clock.callLater(RETRY_SECONDS, self._write)
@@ -116,7 +116,7 @@ class TableSaver:
                 await self._in_thread(self._table.snapshot())
             except OSError as error:
                 self.log.error(
-                    "{name}: table not saved at the stop, the one on disk stays: {e}", name=self._name, e=error
+                    "{name}: table not saved at the stop, the old one stays on disk: {e}", name=self._name, e=error
                 )
         for one in list(self._waiting):
             one.cancel()

@@ -30,7 +30,7 @@ ENCRYPTION = [one.name for one in attrs.fields(TlsOptions) if one.name.startswit
 
 class Options(DaemonOptions[BrokerOptions]):
     synopsis = "[options]"
-    longdesc = """A RocketMQ broker: takes messages, stores them, hands them to consumers.
+    longdesc = """Run a RocketMQ broker: it accepts messages, stores them and delivers them to consumers.
 
     Example: twistd --nodaemon --pidfile= mqbroker --embedded-namesrv --store /var/lib/rocketmq"""
     daemon = "mqbroker"
@@ -46,11 +46,11 @@ class Options(DaemonOptions[BrokerOptions]):
     optParameters = [
         ["port", None, None, "port for clients (listenPort, 10911)"],
         ["bind", None, None, "address to listen on (bindAddress, 0.0.0.0)"],
-        ["namesrv", "n", None, "name servers, host:port parted by semicolons (namesrvAddr)"],
+        ["namesrv", "n", None, "name servers, host:port separated by semicolons (namesrvAddr)"],
         ["store", None, None, "directory of the store (storePathRootDir, ~/store)"],
         ["name", None, None, "name of the broker (brokerName, the host's name)"],
         ["cluster", None, None, "cluster of the broker (brokerClusterName, DefaultCluster)"],
-        ["embedded-namesrv", None, None, "also run a name server, on this port (9876 where none is given)"],
+        ["embedded-namesrv", None, None, "also run a name server, on this port (default: 9876)"],
     ]
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Options(DaemonOptions[BrokerOptions]):
         port = self["embedded-namesrv"]
         if port is not None:
             if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
-                raise usage.UsageError(f"{EMBEDDED} {port}: a port from 0 to 65535 is needed")
+                raise usage.UsageError(f"{EMBEDDED} {port}: must be a port from 0 to 65535")
             self.namesrv_port = int(port)
 
     def _check_order(self) -> None:
@@ -112,7 +112,7 @@ class EmbeddedNamesrv(service.MultiService):
         access = broker_access(self._broker, self._reactor.seconds, threads_of(self._reactor))
         if access.checks and access.credentials is None:
             raise ConfigError(
-                "has to be set: the name server of this process asks its broker too",
+                "must be set: the name server of this process checks it too",
                 key="innerClientAuthenticationCredentials",
                 value="",
             )

@@ -61,8 +61,8 @@ def slow_disk(longest_seconds: float, path: str) -> Lines:
     if longest_seconds < SLOW_FLUSH_SECONDS:
         return {}
     return {
-        "slow disk": f"slow disk: a flush of {path} took {longest_seconds:.1f} s; sends with SYNC_FLUSH wait for it."
-        " Look for other programs that write there (iotop) and at the disk itself (iostat -x, smartctl)"
+        "slow disk": f"slow disk: a flush of {path} took {longest_seconds:.1f} s; sends with SYNC_FLUSH wait for it. Check "
+        "other programs that write there (iotop) and the disk (iostat -x, smartctl)"
     }
 
 
@@ -70,7 +70,7 @@ def slow_slaves(slaves: Iterable[HAConnectionRuntimeInfo], most_behind: int) -> 
     """Return the slaves that are too far behind. `most_behind` is haMaxGapNotInSync in bytes."""
     return {
         f"slow slave {one.addr}": f"slow slave: {one.addr} has {one.diff:,} bytes less than this master, more than"
-        " haMaxGapNotInSync; its copy counts no more. Look at its disk and at the network between (mqadmin haStatus)"
+        " haMaxGapNotInSync; its copy no longer counts. Check its disk and the network between them (mqadmin haStatus)"
         for one in slaves
         if one.diff > most_behind
     }
@@ -79,8 +79,8 @@ def slow_slaves(slaves: Iterable[HAConnectionRuntimeInfo], most_behind: int) -> 
 def full_budgets(held: Mapping[str, tuple[int, int]]) -> Lines:
     """Return the budgets that are nearly used up. `held` maps the limit's key to the bytes that peers take, and the limit."""
     return {
-        f"memory of {key}": f"memory: peers take {taken:,} of {limit:,} bytes ({key}). Lines 'connection cut' name those that do"
-        " not read their answers or send no whole request; raise the key where all of them are yours"
+        f"memory of {key}": f"memory: peers use {taken:,} of {limit:,} bytes ({key}). Lines 'connection cut' name peers that "
+        "do not read answers or send incomplete requests; raise the key if all of them are your clients"
         for key, (taken, limit) in held.items()
         if limit and taken >= limit * NEARLY_ALL
     }
@@ -92,8 +92,8 @@ def ending_certificate(path: str, ends: datetime.datetime, now_seconds: float) -
     if left > datetime.timedelta(days=SOON_DAYS):
         return {}
     return {
-        f"certificate {path}": f"certificate: {path} ends on {ends:%Y-%m-%d %H:%M} UTC, in {left.days} days. Put a new one in its"
-        " place: it is read again by itself"
+        f"certificate {path}": f"certificate: {path} ends on {ends:%Y-%m-%d %H:%M} UTC, in {left.days} days. Replace it: the "
+        "new one is loaded automatically"
     }
 
 
@@ -106,8 +106,8 @@ def lagging(found: Iterable[Lag], now_ms: int) -> Lines:
     }
     worst = sorted(behind, key=lambda key: (-behind[key], key))[:MOST_NAMED]
     lines = {
-        f"group {group} on {topic}": f"group behind: {group} is {behind[group, topic]} minutes behind on {topic}. See whether it"
-        f" has members and what holds them up (mqadmin consumerProgress -g {group}; its page of the console)"
+        f"group {group} on {topic}": f"group behind: {group} is {behind[group, topic]} minutes behind on {topic}. Check its "
+        f"members and their speed (mqadmin consumerProgress -g {group}, or the console)"
         for group, topic in worst
     }
     if len(behind) > MOST_NAMED:
@@ -136,8 +136,8 @@ class ClockSteps:
         step = self._apart - before
         if abs(step) > STEP_SECONDS:
             self.log.warn(
-                "clock step: the time of day jumped by {step:+.1f} s. Timers go on; times of messages jump with it, and files"
-                " are kept by these. Have the clock slewed (chrony, makestep only at the start)",
+                "clock step: the time of day jumped by {step:+.1f} s. Timers are not affected; message times are, and "
+                "retention depends on them. Let chrony slew the clock (makestep only at the start)",
                 step=step,
             )
 

@@ -13,7 +13,7 @@ def _names(context: click.Context, parameter: click.Parameter, begun: str) -> li
 
 
 @click.command(
-    short_help="The admin tool, the same as mqadmin.",
+    short_help="Run a command of mqadmin, the admin tool.",
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )

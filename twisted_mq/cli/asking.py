@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from twisted_mq.protocol.bodies import MessageQueue
 
 R = TypeVar("R")
-BEGINNINGS = "earliest, latest, a queue offset, or a time as 2026-11-22T08:00"
+BEGINNINGS = "earliest, latest, a queue offset, or a time such as 2026-11-22T08:00"
 
 
 def ask(servers: Servers, work: Callable[[AdminContext], Coroutine[Any, Any, R]]) -> R:
@@ -56,6 +56,6 @@ def time_ms_of(text: str, option: str) -> int:
     try:
         return int(datetime.datetime.fromisoformat(text).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
-        given = BEGINNINGS if option == "--from" else "a time as 2026-11-22T08:00"
-        kind = "beginning" if option == "--from" else "time"
-        raise CliError(f"{option} {text}: no {kind}", f"give {given}") from None
+        given = BEGINNINGS if option == "--from" else "a time such as 2026-11-22T08:00"
+        kind = "position" if option == "--from" else "time"
+        raise CliError(f"{option} {text} is not a {kind}", f"give {given}") from None

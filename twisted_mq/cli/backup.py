@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from twisted_mq.storage.tools.backup import BackupReport
 
 
-@click.command(short_help="A proved copy of a store, made while its broker runs.")
+@click.command(short_help="Copy a store, also while its broker runs, and verify the copy.")
 @store_arguments
 @click.argument("target", type=click.Path())
-@click.option("--copy", "copies", is_flag=True, help="Copy full log files, too, instead of linking them.")
+@click.option("--copy", "copies", is_flag=True, help="Copy full log files instead of creating hard links.")
 @json_option
 def backup(directory: str, commit_log: str | None, target: str, copies: bool, as_json: bool) -> None:
-    """Copy the store in DIRECTORY into TARGET, an empty directory or a new one; its broker may be running.
+    """Copy the store in DIRECTORY into TARGET, an empty or new directory. The broker may be running.
 
-    All that was acknowledged before this began is in it: the log is cut behind its last proved record, queues and index are made
-    anew from that, and all of it is verified. Full log files are hard links where TARGET is on the same file system: they take
-    no room until the broker deletes its own; `mq store repair --apply` on either side changes both.
+    The copy has everything that was acknowledged before the start: the log ends after its last intact record, queues and
+    index are rebuilt from it, and the copy is verified. Full log files are hard links if TARGET is on the same file system:
+    they use no space until the broker deletes its own. `mq store repair --apply` on either side changes both.
 
     \b
     Example:
@@ -42,14 +42,14 @@ def backup(directory: str, commit_log: str | None, target: str, copies: bool, as
     print_report(report, as_json)
 
 
-@click.command(short_help="A store of a backup.")
+@click.command(short_help="Restore a store from a backup.")
 @click.argument("backup", type=click.Path(exists=True, file_okay=False))
 @click.argument("directory", type=click.Path())
 @json_option
 def restore(backup: str, directory: str, as_json: bool) -> None:
-    """Make a store in DIRECTORY, empty or new, of what `mq backup` made in BACKUP; a broker can be started on it.
+    """Restore the backup in BACKUP, made by `mq backup`, to DIRECTORY, an empty or new directory. A broker can then use it.
 
-    Every file is checked against what it was, and the store verified. The backup stays as it is.
+    Every file is compared with its recorded checksum, and the store is verified. The backup is not changed.
 
     \b
     Example:

@@ -9,7 +9,7 @@ from twisted_mq.cli.errors import CliError
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(short_help="A script for bash, zsh or fish that completes commands and options.")
+@click.command(short_help="Print a completion script for bash, zsh or fish.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -24,5 +24,5 @@ def completion(context: click.Context, shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise CliError(f"click completes nothing in {shell}")
+        raise CliError(f"shell {shell} is not supported; use bash, zsh or fish")
     click.echo(kind(context.find_root().command, {}, "mq", "_MQ_COMPLETE").source())

@@ -14,13 +14,13 @@ from twisted_mq.cli.output import json_line, print_table
 DAEMONS = ("broker", "namesrv")
 COLUMNS = ("line", "key", "effect", "remark")
 DAEMON = click.option(
-    "--daemon", type=click.Choice(DAEMONS), default="broker", show_default=True, help="Whose configuration it is."
+    "--daemon", type=click.Choice(DAEMONS), default="broker", show_default=True, help="Program that reads the file."
 )
 
 
-@click.group(short_help="Configuration files: check one, begin one.")
+@click.group(short_help="Check a configuration file, or create one.")
 def config() -> None:
-    """Check a configuration file without starting anything, or begin a new one. Files of Apache's brokers are fine.
+    """Check a configuration file without starting a server, or create one. Files of Apache's brokers work too.
 
     \b
     Example:
@@ -36,18 +36,16 @@ def _options_class(daemon: str) -> type:
     return BrokerOptions if daemon == "broker" else NamesrvOptions
 
 
-@config.command(short_help="What each line of a file does here, and what is wrong with it.")
+@config.command(short_help="Report the lines of a file that are wrong or have no effect.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @DAEMON
-@click.option("--all", "everything", is_flag=True, help="Also the lines that are well.")
-@click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line of the file, also of those that are well."
-)
+@click.option("--all", "everything", is_flag=True, help="Print correct lines too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each line of the file.")
 def check(file: str, daemon: str, everything: bool, as_json: bool) -> None:
-    """Name the lines of FILE that prevent the start, do nothing here, or hold a value that is clamped.
+    """Show the lines of FILE that prevent the start, have no effect here, or have a value out of range.
 
-    The exit code is 1 where there is such a line. A daemon starts with all but the first kind, and warns; with --strict it
-    refuses them as well.
+    The exit code is 1 if there is such a line. A server refuses to start only for lines of the first kind, and warns about
+    the others; with --strict it refuses those too.
     """
     from twisted_mq.config.checks import check_file
     from twisted_mq.config.findings import Effect
@@ -61,23 +59,26 @@ def check(file: str, daemon: str, everything: bool, as_json: bool) -> None:
         print_table(COLUMNS, map(attrs.astuple, shown))
     wrong = sum(one.effect.prevents_start for one in found)
     if wrong:
-        raise CliError(f"{file}: {wrong} of {len(found)} keys prevent the start", "mend or remove them")
+        raise CliError(f"{file}: {wrong} of {len(found)} keys prevent the start", "correct or remove them")
     idle = sum(not one.effect.is_as_written for one in found)
     if idle:
-        raise CliError(f"{file}: {idle} of {len(found)} keys do not do what is written", "mend or remove them")
+        raise CliError(
+            f"{file}: {idle} of {len(found)} keys have no effect, or not the effect that is written",
+            "correct or remove them",
+        )
     if not as_json and sys.stdout.isatty():
         click.echo(f"{file}: a {daemon} starts with its {len(found)} keys")
 
 
-@config.command(short_help="A file to begin with.")
+@config.command(short_help="Create a configuration file.")
 @click.argument("file", type=click.Path(dir_okay=False), required=False)
 @DAEMON
 @click.option(
-    "--all", "everything", is_flag=True, help="Every key that has an effect, not only those that most files set."
+    "--all", "everything", is_flag=True, help="Write every key that has an effect, not only the most common ones."
 )
-@click.option("--force", is_flag=True, help="Also where FILE is there.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def init(file: str | None, daemon: str, everything: bool, force: bool) -> None:
-    """Write a configuration to FILE, or print it: each key with what it means and its default, all but bindAddress behind a #.
+    """Write a configuration to FILE, or print it: keys with meaning and default, all commented out except bindAddress.
 
     \b
     Example:
@@ -94,5 +95,5 @@ def init(file: str | None, daemon: str, everything: bool, force: bool) -> None:
         with open(os.open(file, flags, 0o640), "w", encoding="latin-1") as made:
             made.write(text)
     except FileExistsError:
-        raise CliError(f"{file} is there", "--force takes its place") from None
+        raise CliError(f"{file} already exists", "add --force to replace it") from None
     click.echo(f"{file} is written; `mq config check {file}` checks it")

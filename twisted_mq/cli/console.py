@@ -22,36 +22,40 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8090
 
 
-@click.command(short_help="Serve pages for looking at a cluster and changing it.")
+@click.command(short_help="Serve the web console for a cluster.")
 @click.option(
-    "--console-port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+    "--console-port",
+    default=DEFAULT_PORT,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 selects a free port.",
 )
 @click.option("--bind", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--console-tls-cert",
     envvar="MQ_CONSOLE_TLS_CERT",
-    help="Serve https, with this certificate and its chain, PEM; with its key.",
+    help="Serve https with this certificate and its chain (PEM file).",
 )
-@click.option("--console-tls-key", envvar="MQ_CONSOLE_TLS_KEY", help="Its private key, PEM.")
+@click.option("--console-tls-key", envvar="MQ_CONSOLE_TLS_KEY", help="Private key of the certificate (PEM file).")
 @click.option(
     "--console-tls-key-password",
     envvar="MQ_CONSOLE_TLS_KEY_PASSWORD",
-    help="What that is encrypted with; better in MQ_CONSOLE_TLS_KEY_PASSWORD.",
+    help="Password of the private key; the variable MQ_CONSOLE_TLS_KEY_PASSWORD is safer.",
 )
-@click.option("--accounts", is_flag=True, help="People log in with an access key of the cluster, not by a token.")
-@click.option("--read-only", is_flag=True, help="Nobody may change anything.")
+@click.option("--accounts", is_flag=True, help="Log in with an access key of the cluster instead of a token.")
+@click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
     "--coordinator",
     envvar="MQ_ORDER_COORDINATOR",
-    help="Show ordered topics too: ZooKeeper as HOST:PORT,HOST:PORT/chroot.",
+    help="Show ordered topics too; address of ZooKeeper, HOST:PORT,HOST:PORT/chroot.",
 )
 @click.option(
     "--coordinator-auth",
     envvar="MQ_ORDER_AUTH",
     default="",
-    help="USER:PASSWORD of its digest; better in MQ_ORDER_AUTH.",
+    help="ZooKeeper digest credentials, USER:PASSWORD; the variable MQ_ORDER_AUTH is safer.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON for each token, and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print only one line of JSON for each token.")
 @reaches_servers
 def console(
     console_port: int,
@@ -66,9 +70,9 @@ def console(
     as_json: bool,
     servers: Servers,
 ) -> None:
-    """Serve the console until Ctrl-C. It prints an address with a token that lets one person in, and the next one then.
+    """Serve the web console until Ctrl-C. It prints an address with a token for one login, and a new one after each login.
 
-    With --accounts people log in with an access key and a secret key of the cluster; those sign what they ask.
+    With --accounts users log in with an access key and a secret key of the cluster, which sign their requests.
 
     \b
     Examples:
@@ -107,7 +111,7 @@ def _certificate(path: str | None, key_path: str | None, key_password: str | Non
     if path and key_path:
         return OwnCertificate(path, key_path, key_password)
     if path or key_path or key_password:
-        raise click.UsageError(f"{TLS_CERT} and {TLS_KEY} belong together.")
+        raise click.UsageError(f"{TLS_CERT} and {TLS_KEY} must be given together.")
     return None
 
 

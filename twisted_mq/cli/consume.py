@@ -28,15 +28,19 @@ Write = Callable[["MessageExt"], None]
 
 @click.command(short_help="Consume messages and print them.")
 @click.argument("topic")
-@click.option("--group", required=True, help="Consumer group; its position is kept by the broker.")
-@click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
-@click.option("--count", type=click.IntRange(1), help="Stop after so many messages.")
-@click.option("--follow", is_flag=True, help="Go on until Ctrl-C.")
-@click.option("--idle", default=5.0, show_default=True, help="Without --follow: stop when nothing came for S seconds.")
-@click.option("--from-end", is_flag=True, help="A new group begins at the end of the topic, not at its start.")
-@click.option("--from", "beginning", help=f"Put GROUP there first, which may have no members: {BEGINNINGS}.")
-@click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq store dump --json`.")
-@click.option("--raw", "form", flag_value="raw", help="Only the bodies, each with a line end.")
+@click.option("--group", required=True, help="Consumer group; the broker stores its offsets.")
+@click.option("--tags", default="*", show_default=True, help='Consume only messages with these tags, such as "A || B".')
+@click.option("--count", type=click.IntRange(1), help="Stop after this many messages.")
+@click.option("--follow", is_flag=True, help="Continue until Ctrl-C.")
+@click.option(
+    "--idle", default=5.0, show_default=True, help="Without --follow: stop after this many seconds without a message."
+)
+@click.option("--from-end", is_flag=True, help="Start a new group at the end of the topic, not at its beginning.")
+@click.option("--from", "beginning", help=f"Reset the offsets of GROUP first (it must have no members): {BEGINNINGS}.")
+@click.option(
+    "--json", "form", flag_value="json", help="Print one JSON object per message, like `mq store dump --json`."
+)
+@click.option("--raw", "form", flag_value="raw", help="Print only the bodies, one per line.")
 @reaches_servers
 def consume(
     topic: str,
@@ -50,9 +54,9 @@ def consume(
     form: str | None,
     servers: Servers,
 ) -> None:
-    """Consume TOPIC as a member of GROUP and print a line a message, columns parted by tabs.
+    """Consume TOPIC as a member of GROUP and print one line per message, with columns separated by tabs.
 
-    A message is consumed when it is printed. A new group begins at the start of the topic.
+    A message is consumed when it is printed. A new group starts at the beginning of the topic.
 
     \b
     Examples:

@@ -16,14 +16,14 @@ from twisted_mq.cli.servers import BY_NAME, HERE, SETTINGS, servers_from
 
 COLUMNS = ("inUse", "name", "namesrv", "account", "tls")
 HIDDEN = "(secret)"
-JSON = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 
-@click.group(short_help="Named clusters: addresses, accounts and certificates to go by.")
+@click.group(short_help="Manage named clusters: addresses, accounts and certificates.")
 def context() -> None:
-    """Keep how clusters are reached under names, for --context NAME, the variable MQ_CONTEXT, or as the one in use.
+    """Save the settings of clusters under names. Select one with --context NAME, MQ_CONTEXT, or `mq context use`.
 
-    An option counts before the context, the context before the environment. The one in use counts only where neither
+    Options override the context, and the context overrides the environment. The context in use applies only if neither
     --namesrv nor NAMESRV_ADDR names servers.
 
     \b
@@ -42,13 +42,13 @@ def _write(contexts: Contexts) -> None:
     write_contexts(contexts_path(os.environ), contexts)
 
 
-@context.command(short_help="Keep a cluster under a name.")
+@context.command(short_help="Save a cluster under a name.")
 @click.argument("name")
-@click.option("--use", is_flag=True, help="Have it in use from now on, as the first one is anyway.")
-@click.option("--replace", is_flag=True, help="In the place of one that is there.")
+@click.option("--use", is_flag=True, help="Use it from now on; the first context is always used.")
+@click.option("--replace", is_flag=True, help="Replace an existing context.")
 @setting_options
 def add(name: str, use: bool, replace: bool, **given: Any) -> None:
-    """Keep a cluster under NAME. The secret of an account is asked for where it is not given; only you can read the file.
+    """Save a cluster under NAME. Asks for the secret key of an account if it is not given. Only you can read the file.
 
     \b
     Example:
@@ -56,7 +56,7 @@ def add(name: str, use: bool, replace: bool, **given: Any) -> None:
     """
     contexts = _read()
     if checked_name(name) in contexts.by_name and not replace:
-        raise CliError(f"there is a context {name}", "--replace takes its place")
+        raise CliError(f"context {name} already exists", "add --replace to replace it")
     if given["access_key"] and given["secret_key"] is None and sys.stdin.isatty():
         given["secret_key"] = click.prompt(f"secret of {given['access_key']}", hide_input=True, err=True)
     kept = {one.name: given[one.attribute] for one in SETTINGS if given[one.attribute]}
@@ -65,13 +65,13 @@ def add(name: str, use: bool, replace: bool, **given: Any) -> None:
     servers_from(kept).account()
     made = contexts.with_context(name, kept, use=use)
     _write(made)
-    click.echo(f"context {name} is kept" + (" and in use" if made.in_use == name else f"; `mq context use {name}`"))
+    click.echo(f"context {name} is saved" + (" and in use" if made.in_use == name else f"; `mq context use {name}`"))
 
 
-@context.command("list", short_help="All contexts.")
+@context.command("list", short_help="List all contexts.")
 @JSON
 def list_contexts(as_json: bool) -> None:
-    """A row for each context; the one in use is marked."""
+    """List all contexts, and mark the one in use."""
     contexts = _read()
     rows = [
         (
@@ -90,11 +90,11 @@ def list_contexts(as_json: bool) -> None:
         sys.stdout.write(json_line({"inUse": bool(mark), **dict(zip(COLUMNS[1:], values, strict=True))}))
 
 
-@context.command(short_help="Have a context in use.")
+@context.command(short_help="Select the context to use.")
 @click.argument("name", required=False)
-@click.option("--none", "nobody", is_flag=True, help="Have none in use.")
+@click.option("--none", "nobody", is_flag=True, help="Use no context.")
 def use(name: str | None, nobody: bool) -> None:
-    """Have commands ask the servers of NAME where nothing else is said."""
+    """Use the servers of NAME for commands that name no servers."""
     if nobody == (name is not None):
         raise click.UsageError("Give the name of a context, or --none.")
     contexts = _read()
@@ -104,14 +104,14 @@ def use(name: str | None, nobody: bool) -> None:
     click.echo(f"context {name} is in use" if name else "no context is in use")
 
 
-@context.command(short_help="The settings of a context.")
+@context.command(short_help="Show the settings of a context.")
 @click.argument("name", required=False)
 @JSON
 def show(name: str | None, as_json: bool) -> None:
-    """Show the settings of NAME, else of the one in use; secrets stay hidden."""
+    """Show the settings of NAME, or of the context in use. Secrets are hidden."""
     contexts = _read()
     if name is None and contexts.in_use is None:
-        raise CliError("no context is in use", "`mq context list` shows those there are")
+        raise CliError("no context is in use", "`mq context list` shows all contexts")
     shown = _shown(contexts.named(name or str(contexts.in_use)))
     if as_json:
         sys.stdout.write(json_line({"name": name or contexts.in_use, **shown}))
@@ -123,9 +123,9 @@ def _shown(kept: Kept) -> dict[str, str | bool]:
     return {name: HIDDEN if BY_NAME[name].secret else value for name, value in kept.items()}
 
 
-@context.command(short_help="Forget a context.")
+@context.command(short_help="Delete a context.")
 @click.argument("name")
 def remove(name: str) -> None:
-    """Forget NAME and its secrets."""
+    """Delete NAME and its secrets."""
     _write(_read().without(name))
-    click.echo(f"context {name} is forgotten")
+    click.echo(f"context {name} is deleted")

@@ -43,8 +43,8 @@ class Contexts:
         if name in self.by_name:
             return self.by_name[name]
         similar = difflib.get_close_matches(name, self.by_name, 1)
-        meant = f"is {similar[0]} meant? " if similar else ""
-        raise CliError(f"there is no context {name}", f"{meant}`mq context list` shows those there are")
+        meant = f"did you mean {similar[0]}? " if similar else ""
+        raise CliError(f"context {name} does not exist", f"{meant}`mq context list` shows all contexts")
 
     def with_context(self, name: str, kept: Kept, *, use: bool) -> Contexts:
         """Return contexts with one added or replaced; the first one added is in use."""
@@ -66,7 +66,7 @@ def contexts_path(environ: Mapping[str, str]) -> str:
 def checked_name(name: str) -> str:
     """Return the name. Raises CliError if it is not allowed."""
     if _NAME.match(name) is None:
-        raise CliError(f"{name!r} is no name for a context", "letters, digits and . _ - are")
+        raise CliError(f"{name!r} is not a valid context name", "use letters, digits and . _ -")
     return name
 
 
@@ -79,12 +79,12 @@ def read_contexts(path: str, settings: Container[str]) -> Contexts:
     except FileNotFoundError:
         return Contexts()
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
-        raise CliError(f"{path}: {error}", "mend or remove it") from None
+        raise CliError(f"{path}: {error}", "correct or remove it") from None
     unknown = [name for kept in read.contexts.values() for name in kept if name not in settings]
     if unknown:
-        raise CliError(f"{path}: there is no setting {unknown[0]!r}", "mend it, or add the context anew")
+        raise CliError(f"{path}: unknown setting {unknown[0]!r}", "correct it, or add the context again")
     if loose:
-        report("mq", f"{path} can be read by others; chmod 600 it")
+        report("mq", f"{path} can be read by other users; run chmod 600 on it")
     return Contexts(read.inUse if read.inUse in read.contexts else None, read.contexts)
 
 
@@ -96,7 +96,7 @@ def write_contexts(path: str, contexts: Contexts) -> None:
     try:
         encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:
-        raise CliError("a value has bytes that are not UTF-8", "give it as text") from None
+        raise CliError("a value is not valid UTF-8", "use UTF-8 text") from None
     before = os.umask(NOBODY_ELSE)
     try:
         if os.path.exists(path):

@@ -53,10 +53,10 @@ class Figures:
     consume_seconds: float
 
 
-@click.command(short_help="Run everything once and print what happened.")
+@click.command(short_help="Run servers, clients and the report once, and print the results.")
 @click.option("--messages", default=3000, show_default=True, type=click.IntRange(1), help="Single sends.")
-@click.option("--out", default="out/demo", show_default=True, help="Directory of the report.")
-@click.option("--report/--no-report", default=True, help="Run the Spark report on the store's files.")
+@click.option("--out", default="out/demo", show_default=True, help="Write the report to this directory.")
+@click.option("--report/--no-report", default=True, help="Run the Spark report on the store.")
 def demo(messages: int, out: str, report: bool) -> None:
     """Start a name server and a broker on free ports, send and consume, then report on the store's files.
 
@@ -232,7 +232,7 @@ def check_figures(figures: Figures, messages: int) -> None:
     if figures.received != wanted:
         raise CliError(
             f"consumed {dict(figures.received)} instead of {dict(wanted)} within {LIMIT_SECONDS:.0f} s",
-            "run `mq demo` again; if it stays, that is a defect",
+            "run `mq demo` again; if it fails again, report a bug",
         )
     click.echo("every message sent was consumed exactly once by each group that wanted it")
 

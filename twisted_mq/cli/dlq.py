@@ -24,9 +24,9 @@ COLUMNS = ("group", "messages", "notResent")
 RESENT = "status", "topic", "msgId", "tags", "keys", "body"
 EVERYTHING = 1 << 31
 WOULD = "would be sent"
-KEY = click.option("--key", help="Only messages with this key.")
-ID = click.option("--id", "message_id", help="Only the message of this id.")
-UNTIL = click.option("--until", help="Only what was given up on before a time as 2026-11-22T08:00.")
+KEY = click.option("--key", help="Select only messages with this key.")
+ID = click.option("--id", "message_id", help="Select only the message with this id.")
+UNTIL = click.option("--until", help="Select only dead letters stored before this time, such as 2026-11-22T08:00.")
 
 
 @attrs.frozen
@@ -57,7 +57,9 @@ class Choice:
 
 @click.group()
 def dlq() -> None:
-    """List, show, export and send again what consumer groups gave up on (dead letters).
+    """List, show, export and resend dead letters.
+
+    A dead letter is a message that a consumer group failed to consume too often.
 
     \b
     Example:
@@ -66,11 +68,11 @@ def dlq() -> None:
     """
 
 
-@dlq.command("list", short_help="Groups with dead letters.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+@dlq.command("list", short_help="List groups that have dead letters.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @reaches_servers
 def list_groups(as_json: bool, servers: Servers) -> None:
-    """A row for each group that gave up on messages: how many, and how many `mq dlq resend` has not sent yet."""
+    """List groups with dead letters: how many each has, and how many `mq dlq resend` has not sent yet."""
     rows = ask(servers, groups)
     if not as_json:
         print_table(COLUMNS, rows)
@@ -85,8 +87,8 @@ def list_groups(as_json: bool, servers: Servers) -> None:
 @UNTIL
 @KEY
 @ID
-@click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="So many at most.")
-@click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq consume --json`.")
+@click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="Maximum number of messages.")
+@click.option("--json", "form", flag_value="json", help="Print one JSON object per message, like `mq consume --json`.")
 @reaches_servers
 def show(
     group: str,
@@ -98,11 +100,11 @@ def show(
     form: str | None,
     servers: Servers,
 ) -> None:
-    """Print dead letters of GROUP; the property RETRY_TOPIC (in --json) has the topic where each came from."""
+    """Print dead letters of GROUP; with --json the property RETRY_TOPIC is the original topic."""
     _print(group, beginning, Choice.of(key, message_id, None, until), count, form, servers)
 
 
-@dlq.command(short_help="All dead letters of a group as JSON lines.")
+@dlq.command(short_help="Print the dead letters of a group as JSON lines.")
 @click.argument("group")
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
 @UNTIL
@@ -112,7 +114,7 @@ def show(
 def export(
     group: str, beginning: str, until: str | None, key: str | None, message_id: str | None, servers: Servers
 ) -> None:
-    """Print all dead letters of GROUP, or those chosen, one JSON object a line.
+    """Print all or selected dead letters of GROUP, one JSON object per line.
 
     \b
     Example:
@@ -141,10 +143,10 @@ def _print(group: str, beginning: str, choice: Choice, count: int, form: str | N
 @click.argument("group")
 @KEY
 @ID
-@click.option("--since", help="Only what was given up on since a time as 2026-11-22T08:00.")
+@click.option("--since", help="Select only dead letters stored since this time, such as 2026-11-22T08:00.")
 @UNTIL
-@click.option("--again", is_flag=True, help="Also what was sent again before.")
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
+@click.option("--again", is_flag=True, help="Send dead letters again that were already sent again.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, without sending it.")
 @reaches_servers
 def resend(
     group: str,
@@ -156,8 +158,8 @@ def resend(
     dry_run: bool,
     servers: Servers,
 ) -> None:
-    """Send dead letters of GROUP to the topics where they came from, each once: how far that went is kept at the broker as
-    the position of the group GROUP-resent. With --key, --id, --since or --until that position stays as it is.
+    """Send dead letters of GROUP to their original topics, each once. The broker stores the progress as
+    the offset of the group GROUP-resent. With --key, --id, --since or --until that offset does not change.
 
     \b
     Examples:
@@ -191,4 +193,4 @@ async def _check(admin: AdminContext, group: str) -> None:
     topics = await admin.topic_list()
     if DLQ_PREFIX + group not in topics:
         known = ", ".join(sorted(one.removeprefix(DLQ_PREFIX) for one in topics if one.startswith(DLQ_PREFIX)))
-        raise CliError(f"group {group} has no dead letters", f"groups that have: {known or 'none'}")
+        raise CliError(f"group {group} has no dead letters", f"groups that have dead letters: {known or 'none'}")

@@ -27,8 +27,8 @@ class Damage:
 def frames(file: BinaryIO) -> None:
     """Print one JSON object for each remoting frame in FILE ("-" reads standard input).
 
-    FILE holds complete frames back to back, as a connection carries them. Where it is damaged, the offset and the
-    reason go to standard error, what can be read is printed, and the exit code is 1.
+    FILE contains complete frames one after the other, as on a connection. If it is damaged, the offset and the
+    reason go to standard error, readable frames are printed, and the exit code is 1.
 
     \b
     Example:
@@ -53,7 +53,7 @@ def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
     offset = 0
     while head := stream.read(LENGTH_BYTES):
         if len(head) < LENGTH_BYTES:
-            yield Damage(offset, f"the length field is cut off: {len(head)} of {LENGTH_BYTES} bytes")
+            yield Damage(offset, f"the length field is incomplete: {len(head)} of {LENGTH_BYTES} bytes")
             return
         try:
             size = frame_bytes(head, offset)
@@ -62,7 +62,7 @@ def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
             return
         data = head + stream.read(size - LENGTH_BYTES)
         if len(data) < size:
-            yield Damage(offset, f"the frame is cut off: {len(data)} of {size} bytes")
+            yield Damage(offset, f"the frame is incomplete: {len(data)} of {size} bytes")
             return
         yield describe_frame(data, offset)
         offset += size

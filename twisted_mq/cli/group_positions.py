@@ -17,7 +17,9 @@ async def put_group(admin: AdminCalls, group: str, topic: str, beginning: str) -
     Raises CliError if it has members, because they would go on where they are; BrokerError for a topic without a route.
     """
     if await _has_members(admin, group):
-        raise CliError(f"members of group {group} are at work", "stop them, or move them: `mq admin resetOffsetByTime`")
+        raise CliError(
+            f"group {group} has running members", "stop them, or reset the offsets with `mq admin resetOffsetByTime`"
+        )
     reader = await QueueReader.of(admin, topic)
     for queue in reader.queues(topic):
         await put_offset(admin, reader.address(queue), group, queue, await begin_of(reader, queue, beginning))

@@ -21,12 +21,12 @@ OF_QUEUES = ("topic", "broker", "queueId", "committed", "end", "lag", "inFlight"
 
 @click.command(short_help="Show how far consumer groups are behind.")
 @click.argument("group", required=False)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @reaches_servers
 def lag(group: str | None, as_json: bool, servers: Servers) -> None:
-    """Without GROUP a row for each group and topic, with it one for each queue.
+    """Without GROUP, print a row for each group and topic; with GROUP, a row for each queue.
 
-    behindSeconds is the age of the newest message that was consumed, empty where nothing is behind or nothing was consumed.
+    behindSeconds is the age of the newest consumed message. It is empty if the group is not behind, or consumed nothing.
 
     \b
     Example:

@@ -28,17 +28,17 @@ DEFAULT, FORBIDDEN = "default", "forbidden"
 """Column families."""
 
 
-@click.command(short_help="A store in files of one in RocksDB.")
+@click.command(short_help="Convert a store in RocksDB to a store in files.")
 @store_arguments
 @click.argument("target", type=click.Path())
-@click.option("--copy", "copies", is_flag=True, help="Copy full log files, too, instead of linking them.")
+@click.option("--copy", "copies", is_flag=True, help="Copy full log files instead of creating hard links.")
 @json_option
 def migrate(directory: str, commit_log: str | None, target: str, copies: bool, as_json: bool) -> None:
-    """Make a store in TARGET, empty or new, of an Apache broker's store in DIRECTORY that has its consume queues
-    (storeType=defaultRocksDB) or its tables (configManagerVersion=v1 or v2 beside it) in RocksDB. The broker must be stopped.
+    """Convert an Apache broker's store in DIRECTORY to a store in TARGET, an empty or new directory. Its consume queues
+    (storeType=defaultRocksDB) or its tables (configManagerVersion=v1 or v2) are in RocksDB. The broker must be stopped.
 
-    Topics, groups and offsets are read from RocksDB; queues and index are made anew from the log, and all is verified. DIRECTORY
-    stays as it is. Offsets of pulls (pull consumers that commit by themselves) and the timer's wheel are made anew, too.
+    Topics, groups and offsets are read from RocksDB; queues and index are rebuilt from the log, and all is verified. DIRECTORY
+    is not changed. Offsets of pull consumers that commit by themselves and the timer's wheel are rebuilt too.
 
     \b
     Example:
@@ -87,7 +87,7 @@ def read_tables(config: str) -> RocksTables | None:
             ):
                 return tables_of_v1(topics(DEFAULT), groups(DEFAULT), groups(FORBIDDEN), offsets(DEFAULT))
     except (ProtocolError, ValueError) as error:
-        raise CliError(f"{config}: {error}", "the tables of RocksDB have another form than 5.3.3 writes") from error
+        raise CliError(f"{config}: {error}", "the RocksDB tables are not in the format of 5.3.3") from error
     return None
 
 
@@ -104,7 +104,7 @@ def _opened(path: str) -> Iterator[Any]:
         database = Rdict(path, options(), families, AccessType.read_only(False))
     except Exception as error:  # rocksdict raises no other class
         raise CliError(
-            f"{path}: {error}", "stop its broker; Apache's `mqadmin rocksDBConfigToJson` shows it"
+            f"{path}: {error}", "stop its broker and check it with Apache's `mqadmin rocksDBConfigToJson`"
         ) from error
     try:
 

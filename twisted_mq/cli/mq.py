@@ -90,7 +90,7 @@ def mq() -> None:
 
     \b
     Example:
-      mq quickstart                      a walk through the first two minutes
+      mq quickstart                      a tour of two minutes
       mq up                              a name server and a broker on this machine
       mq send Orders "hello" --tags new  in another terminal
       mq consume Orders --group audit

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 NEXT_STEPS: dict[int, tuple[str, ...]] = {
-    ResponseCode.TOPIC_NOT_EXIST: ("see `mqadmin topicList` for what there is",),
-    ResponseCode.NO_PERMISSION: ("see brokerPermission and the access rules of that broker",),
-    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: ("that server is of a version without this request",),
+    ResponseCode.TOPIC_NOT_EXIST: ("`mqadmin topicList` lists the topics",),
+    ResponseCode.NO_PERMISSION: ("check brokerPermission and the access rules of that broker",),
+    ResponseCode.REQUEST_CODE_NOT_SUPPORTED: ("this version of the server does not support the request",),
 }
 """The advice for a refusal whose remark has none."""
 
@@ -105,7 +105,7 @@ def _may_go_on(command: SubCommand, line: CommandLine) -> bool:
     if command.danger is None or "yes" in line or "dry-run" in line or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return True
     try:
-        answer = input(f"{command.name} {command.danger}. Go on? [y/N] ")
+        answer = input(f"{command.name} {command.danger}. Continue? [y/N] ")
     except EOFError:
         return False
     return answer.strip().lower() in ("y", "yes")
@@ -117,7 +117,7 @@ def with_next_step(error: Exception) -> str:
     if isinstance(error, BrokerError):
         return "; ".join([" ".join(lines), *NEXT_STEPS.get(error.response_code, ())])
     if isinstance(error, RemotingError):
-        return f"{' '.join(lines)}; see `mqadmin clusterList` for the brokers that are up"
+        return f"{' '.join(lines)}; `mqadmin clusterList` lists the running brokers"
     return " ".join(lines)
 
 
@@ -125,7 +125,7 @@ def name_servers(line: CommandLine) -> Servers:
     """Return the cluster of -n, the environment or a context. Raises CliError without any."""
     servers = servers_of({"namesrv": line.value("n") or None})
     if servers is None:
-        raise CliError("no name server given", "add -n host:port or set NAMESRV_ADDR; `mq up` starts one")
+        raise CliError("no name server is given", "add -n host:port or set NAMESRV_ADDR; `mq up` starts one")
     return servers
 
 

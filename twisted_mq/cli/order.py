@@ -8,12 +8,12 @@ from twisted_mq.cli.order_audit import audit
 from twisted_mq.cli.ordered.commands import create, delete, move, repair, restore, retire, show
 
 
-@click.group(short_help="Strictly ordered topics: declare, show, hand over; prove their order.")
+@click.group(short_help="Declare, show and move strictly ordered topics, and verify their order.")
 def order() -> None:
-    """Strictly ordered topics, whose queues outlive the loss of any broker.
+    """Manage strictly ordered topics, whose queues survive the loss of any broker.
 
-    Each queue is taken by one broker group at a time, a master and its slave, and goes on with the next group when a broker
-    fails: in order, with nothing lost.
+    At any time one broker group (a master and its slave) serves a queue. If a broker fails, the next group takes over,
+    in order and without loss.
 
     \b
     Examples:

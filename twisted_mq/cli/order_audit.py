@@ -25,16 +25,16 @@ PASSED_COLUMNS = ("topic", "queue", "epoch", "group", "passed over", "offsets", 
 _JSON_NAMES = {"first_offset": "firstOffset", "last_offset": "lastOffset", "physical": "physicalOffset"}
 
 
-@click.command(short_help="Show of each ordered queue its epochs, and every gap, swap or repeat.")
+@click.command(short_help="Verify the order of ordered queues: show epochs, gaps, swaps and repeats.")
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False))
 @json_option
 def audit(stores: tuple[str, ...], as_json: bool) -> None:
-    """Prove the order of all ordered queues in the stores (storePathRootDir) of all groups, of masters or slaves.
+    """Verify the order of all ordered queues in the stores (storePathRootDir) of all groups, of masters or slaves.
 
-    A line says what one leader sent in one epoch; "resent" counts messages that came again in a later epoch, because
+    A line shows what one leader sent in one epoch; "resent" counts messages that were sent again in a later epoch, because
     they were stored and not acknowledged before it. Lines without a leader are plain producers' messages. A second list
-    has what brokers noted of consumer groups that went on behind messages which they had not consumed there. With any
-    gap, swap or repeat, or where a log can't be read, the exit code is 1. Brokers may be running.
+    has messages that consumer groups skipped without consuming them there. With any
+    gap, swap or repeat, or if a log cannot be read, the exit code is 1. Brokers may be running.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def _print(found: OrderAudit) -> None:
     if len(found.faults) > LONGEST_LIST:
         print(f"and {len(found.faults) - LONGEST_LIST} more; --json prints all")
     if found.passed_over:
-        print("Messages that a consumer group went on behind, without having consumed them there:")
+        print("Messages that a consumer group skipped without consuming them there:")
         print_table(PASSED_COLUMNS, map(passed_row, found.passed_over[-LONGEST_LIST:]))
     queues = len({(term.topic, term.queue) for term in found.terms})
     print(f"{queues} ordered queues: " + (f"{len(found.faults)} faults" if found.faults else "all in order"))

@@ -32,7 +32,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]  # generic since clic
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = _DURATION.match(str(value))
         if found is None:
-            self.fail(f"{value!r} is no length of time: give 30s, 500ms, 5m, 2h or 1d", param, ctx)
+            self.fail(f"{value!r} is not a duration; use 30s, 500ms, 5m, 2h or 1d", param, ctx)
         return int(found[1]) * _UNITS[found[2]]
 
 
@@ -71,7 +71,7 @@ def read_properties(texts: tuple[str, ...]) -> dict[str, str]:
 def messages(options: SendOptions, body: str | None, file: BinaryIO | None, form: str | None) -> Iterator[Message]:
     """Yield the messages to send, read on demand. Raises click.UsageError if the options disagree."""
     if body is not None and (file is not None or form is not None):
-        raise click.UsageError("BODY stands alone: without --file, --lines and --json-lines.")
+        raise click.UsageError("BODY cannot be combined with --file, --lines or --json-lines.")
     if body is None and file is None and sys.stdin.isatty():
         raise click.UsageError("Nothing to send: give BODY or --file, or pipe lines in.")
     stream = sys.stdin.buffer if file is None else file
@@ -115,7 +115,7 @@ def _json_messages(options: SendOptions, stream: BinaryIO) -> Iterator[Message]:
             )
         except (msgspec.DecodeError, UnicodeError, binascii.Error) as error:
             raise CliError(
-                f"message {number} is none: {error}", 'write {"body":"...","tags":"...","keys":["..."]}'
+                f"message {number} is not valid: {error}", 'write {"body":"...","tags":"...","keys":["..."]}'
             ) from None
         yield _json_message(options, written, body)
 

@@ -20,21 +20,27 @@ if TYPE_CHECKING:
 
 PAUSE_SECONDS = 0.5
 """The pause between two reads of queues without new messages."""
-TAGS = click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
-JSON = click.option("--json", "form", flag_value="json", help="One JSON object a message, as `mq consume --json`.")
-RAW = click.option("--raw", "form", flag_value="raw", help="Only the bodies, each with a line end.")
+TAGS = click.option(
+    "--tags", default="*", show_default=True, help='Select only messages with these tags, such as "A || B".'
+)
+JSON = click.option(
+    "--json", "form", flag_value="json", help="Print one JSON object per message, like `mq consume --json`."
+)
+RAW = click.option("--raw", "form", flag_value="raw", help="Print only the bodies, one per line.")
 
 
-@click.command(short_help="Show messages of a topic; nobody's position moves.")
+@click.command(short_help="Show messages of a topic without consuming them.")
 @click.argument("topic")
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
-@click.option("--count", default=10, show_default=True, type=click.IntRange(1), help="So many of each queue at most.")
+@click.option(
+    "--count", default=10, show_default=True, type=click.IntRange(1), help="Maximum number of messages from each queue."
+)
 @TAGS
 @JSON
 @RAW
 @reaches_servers
 def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, servers: Servers) -> None:
-    """Print messages of TOPIC, queue by queue, without being a member of any group.
+    """Print messages of TOPIC, queue by queue, without joining a group.
 
     \b
     Examples:
@@ -50,15 +56,15 @@ def peek(topic: str, beginning: str, count: int, tags: str, form: str | None, se
     ask(servers, main)
 
 
-@click.command(short_help="Follow a topic as messages come; nobody's position moves.")
+@click.command(short_help="Follow new messages of a topic without consuming them.")
 @click.argument("topic")
-@click.option("--last", default=0, type=click.IntRange(0), help="Begin with the last N messages of each queue.")
+@click.option("--last", default=0, type=click.IntRange(0), help="Start with the last N messages of each queue.")
 @TAGS
 @JSON
 @RAW
 @reaches_servers
 def tail(topic: str, last: int, tags: str, form: str | None, servers: Servers) -> None:
-    """Print messages of TOPIC as they come, until Ctrl-C, without being a member of any group.
+    """Print messages of TOPIC as they arrive, until Ctrl-C, without joining a group.
 
     \b
     Example:

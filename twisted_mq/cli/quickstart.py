@@ -45,13 +45,15 @@ class Place:
     console: str | None
 
 
-@click.command(short_help="A first walk: start, send, consume, look.")
-@click.option("--no-pause", is_flag=True, help="Do not wait for Enter between the steps; so it is without a terminal.")
+@click.command(short_help="Try it in two minutes: start, send, consume, look.")
+@click.option(
+    "--no-pause", is_flag=True, help="Do not wait for Enter between the steps (the default without a terminal)."
+)
 def quickstart(no_pause: bool) -> None:
-    """Walk through the first two minutes on this machine.
+    """Try RocketMQ in two minutes on this machine.
 
-    It starts a name server and a broker on free ports, sends a message, consumes it, shows how it lies in the store, and
-    opens the console. You see each command as you would type it, and what it prints. At the end all is stopped and removed.
+    It starts a name server and a broker on free ports, sends a message, consumes it, shows it in the store, and
+    opens the console. You see each command as you would type it, and its output. At the end all is stopped and removed.
 
     \b
     Example:
@@ -65,7 +67,7 @@ def walk(pause: bool) -> None:
     """Run all steps, one after the other. Raises CliError if a command fails, MissingExtra."""
     require("mq quickstart", "broker", "numpy", "sortedcontainers", "sqlglot")
     with tempfile.TemporaryDirectory(prefix="mq-quickstart-") as folder:
-        click.echo("This walk takes two minutes. Everything runs on this machine, and is removed at the end.\n")
+        click.echo("This tour takes two minutes. Everything runs on this machine, and is removed at the end.\n")
         words, missing = _up(os.path.join(folder, "store"))
         _show(Step("1. Start a name server and a broker", "Clients ask the name server where brokers are.", words))
         with _running(words) as place:
@@ -85,18 +87,22 @@ def steps(place: Place) -> Iterator[Step]:
     at = ("--namesrv", place.name_server)
     yield Step(
         "2. Send a message",
-        "The topic is made by its first message. Consumers choose by the tag; the key finds the message later.",
+        "The first message creates the topic. Consumers select messages by tag; you can find a message by its key.",
         ("send", TOPIC, BODY, "--tags", "new", "--keys", KEY, *at),
     )
     yield Step(
         "3. Consume it",
-        "The members of a group share a topic's messages; each group gets all of them. The broker keeps how far it is.",
+        "The members of a group share a topic's messages; each group gets all of them. The broker stores how far the group is.",
         ("consume", TOPIC, "--group", GROUP, "--count", "1", *at),
     )
-    yield Step("4. See how far the group is", "Lag is what waits to be consumed.", ("lag", GROUP, *at))
+    yield Step(
+        "4. See how far the group is",
+        "Lag is the number of messages that the group has not consumed yet.",
+        ("lag", GROUP, *at),
+    )
     yield Step(
         "5. Look into the store",
-        "Messages lie in one log on the disk, one behind the other. The command reads the files, without the broker.",
+        "Messages are stored one after the other in a log on disk. The command reads the files, without the broker.",
         ("store", "dump", place.store, "--topic", TOPIC, "--json"),
     )
 
@@ -161,7 +167,7 @@ def _indented(text: str) -> str:
 
 def _wait(pause: bool) -> None:
     if pause:
-        click.prompt("Enter goes on", default="", show_default=False, prompt_suffix=" ... ")
+        click.prompt("Press Enter to continue", default="", show_default=False, prompt_suffix=" ... ")
 
 
 def _console(place: Place, missing: MissingExtra | None) -> None:
@@ -169,11 +175,11 @@ def _console(place: Place, missing: MissingExtra | None) -> None:
     if place.console is None:
         click.echo(f"It shows topics, groups and messages in a browser. Here, {missing}\n")
         return
-    click.echo(f"It shows topics, groups and messages in a browser, while this walk waits:\n\n  {place.console}\n")
+    click.echo(f"It shows topics, groups and messages in a browser, while this tour waits:\n\n  {place.console}\n")
 
 
 def _goodbye() -> None:
-    click.secho("That was all. The servers are stopped, the store is removed.", bold=True)
+    click.secho("Done. The servers are stopped and the store is removed.", bold=True)
     click.echo(
         "\nNext:\n"
         "  mq up                         servers that keep their store\n"

@@ -19,18 +19,20 @@ _FLUSH_SECONDS = 1.0
 
 @click.command(short_help="Record the traffic between clients and a server, for Spark.")
 @click.argument("directory", type=click.Path(file_okay=False))
-@click.option("--to", "server", default="127.0.0.1:9876", show_default=True, help="The name server or broker.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Listen there on 127.0.0.1; 0 takes a free port."
+    "--to", "server", default="127.0.0.1:9876", show_default=True, help="Address of the name server or broker."
 )
 @click.option(
-    "--follow", is_flag=True, help="Answers about routes name proxies to the brokers; they are recorded, too."
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1 to listen on; 0 selects a free port."
+)
+@click.option(
+    "--follow", is_flag=True, help="Record traffic to the brokers too: routes name proxies in place of brokers."
 )
 def record(directory: str, server: str, port: int, follow: bool) -> None:
-    """Listen on 127.0.0.1, forward to a server, and keep every frame in segments in DIRECTORY until Ctrl-C.
+    """Listen on 127.0.0.1, forward to a server, and record every frame in segments in DIRECTORY until Ctrl-C.
 
-    Nothing is changed on the way. With --follow the addresses of brokers in answers about routes are changed to those of
-    proxies, so that clients which are given this one as their name server stay on it. Encrypted connections are forwarded
+    Frames are forwarded unchanged. With --follow, broker addresses in routes are replaced with the addresses of
+    proxies, so that clients that use this proxy as name server stay on it. Encrypted connections are forwarded
     and not recorded. Frames hold what clients sent, access keys and bodies included.
 
     \b
@@ -45,7 +47,7 @@ def record(directory: str, server: str, port: int, follow: bool) -> None:
     try:
         target = parse_host_text(server)
     except ValueError:
-        raise CliError(f"--to {server!r} is no address", "give HOST:PORT, as 127.0.0.1:9876") from None
+        raise CliError(f"--to {server!r} is not an address", "use HOST:PORT, such as 127.0.0.1:9876") from None
     writer = SegmentWriter(directory)
     try:
         run_under_reactor(lambda reactor: _serve(reactor, target, port, follow, writer))

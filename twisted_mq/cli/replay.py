@@ -74,19 +74,21 @@ class Tally:
 
 @click.command(short_help="Send messages of a topic or a store to a topic again.")
 @click.argument("topic")
-@click.option("--to", required=True, help="The topic that they are sent to.")
+@click.option("--to", required=True, help="Topic to send to.")
 @click.option(
-    "--store", type=click.Path(exists=True, file_okay=False), help="Read them from a store's files, not a broker."
+    "--store",
+    type=click.Path(exists=True, file_okay=False),
+    help="Read the messages from the files of a store instead of a broker.",
 )
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
-@click.option("--until", help="Up to before a queue offset or a time.  [default: where each queue ends now]")
-@click.option("--tags", default="*", show_default=True, help='Only messages with these tags, as "A || B".')
-@click.option("--key", help="Only messages with this key.")
-@click.option("--count", type=click.IntRange(1), default=None, help="So many at most.")
-@click.option("--rate", type=click.FloatRange(0, min_open=True), help="So many a second at most.")
-@click.option("--keep-ids", is_flag=True, help="They keep their message ids.")
-@click.option("--dry-run", is_flag=True, help="Say what would be sent, and send nothing.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--until", help="Stop before this queue offset or time.  [default: the present end of each queue]")
+@click.option("--tags", default="*", show_default=True, help='Select only messages with these tags, such as "A || B".')
+@click.option("--key", help="Select only messages with this key.")
+@click.option("--count", type=click.IntRange(1), default=None, help="Maximum number of messages.")
+@click.option("--rate", type=click.FloatRange(0, min_open=True), help="Maximum number of messages per second.")
+@click.option("--keep-ids", is_flag=True, help="Keep the message ids.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, without sending it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @reaches_servers
 def replay(
     topic: str,
@@ -137,7 +139,7 @@ def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
     if text in (None, "earliest"):
         return time_ms, offset
     if text == "latest":
-        raise CliError("a store has no end to begin at", f"give {BEGINNINGS}")
+        raise CliError("a store has no position 'latest' to start from; use another --from", f"give {BEGINNINGS}")
     if is_offset(text):
         return time_ms, int(text)
     return time_ms_of(text, "--from"), offset

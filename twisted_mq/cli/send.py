@@ -37,24 +37,28 @@ Send = Callable[["Message"], "Deferred[SendResult]"]
 @click.command(short_help="Send messages.")
 @click.argument("topic")
 @click.argument("body", required=False)
-@click.option("--file", "file", type=click.File("rb"), help='Take the body from a file ("-": standard input).')
+@click.option("--file", "file", type=click.File("rb"), help='Read the body from a file ("-": standard input).')
 @click.option(
-    "--lines", "form", flag_value="lines", help="With --file: each line is a message, empty ones are passed over."
+    "--lines", "form", flag_value="lines", help="With --file: each line is a message; empty lines are skipped."
 )
 @click.option(
-    "--json-lines", "form", flag_value="json", help="Each line is a message as `mq consume --json` prints it."
+    "--json-lines", "form", flag_value="json", help="Each line is a message in the format of `mq consume --json`."
 )
-@click.option("--tags", help="Tag of the messages, which consumers select by.")
-@click.option("--keys", help="Keys of the messages, parted by blanks.")
-@click.option("--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property; may be repeated.")
-@click.option("--delay", type=Duration(), help="Deliver it so much later, to the second: 30s, 5m, 2h, 1d.")
-@click.option("--at", help="Deliver it at a time, as 2026-11-22T08:00.")
-@click.option("--delay-level", type=click.IntRange(1), help="Deliver it later by one of the broker's delay levels.")
-@click.option("--queue", type=click.IntRange(0), help="To the queue of this number.")
-@click.option("--broker", help="With --queue: of this broker, by name.")
-@click.option("--count", default=1, show_default=True, type=click.IntRange(1), help="Send each message so often.")
+@click.option("--tags", help="Tag of the messages; consumers can select by it.")
+@click.option("--keys", help="Keys of the messages, separated by spaces.")
+@click.option(
+    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="Property of the messages; may be repeated."
+)
+@click.option("--delay", type=Duration(), help="Deliver after this delay: 30s, 5m, 2h, 1d.")
+@click.option("--at", help="Deliver at this time, such as 2026-11-22T08:00.")
+@click.option("--delay-level", type=click.IntRange(1), help="Deliver after the delay of this level of the broker.")
+@click.option("--queue", type=click.IntRange(0), help="Send to the queue with this id.")
+@click.option("--broker", help="With --queue: name of the broker of the queue.")
+@click.option(
+    "--count", default=1, show_default=True, type=click.IntRange(1), help="Send each message this many times."
+)
 @click.option("--group", default="mq_send", show_default=True, help="Producer group.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a message.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per message.")
 @reaches_servers
 def send(
     topic: str,
@@ -76,7 +80,7 @@ def send(
 ) -> None:
     """Send BODY to TOPIC; without BODY and --file, each line of standard input is a message.
 
-    Prints what became of each message. Stops at the first that fails, with exit code 1.
+    Prints the result of each send. Stops at the first failure, with exit code 1.
 
     \b
     Examples:
@@ -87,7 +91,7 @@ def send(
     from twisted_mq.cli.run import run_under_reactor
 
     if broker is not None and queue is None:
-        raise click.UsageError("--broker goes with --queue.")
+        raise click.UsageError("--broker requires --queue.")
     options = SendOptions(topic, tags, keys, read_properties(properties), count, later_of(delay, at, delay_level))
     found = messages(options, body, file, form)
 
@@ -128,7 +132,7 @@ async def queue_of(producer: Producer, topic: str, queue_id: int, broker: str | 
     found = [one for one in queues if one.queue_id == queue_id and broker in (None, one.broker_name)]
     if not found:
         there = ", ".join(f"{one.broker_name} {one.queue_id}" for one in queues)
-        raise CliError(f"topic {topic} has no such queue that takes messages", f"these do: {there}")
+        raise CliError(f"topic {topic} has no such writable queue", f"writable queues: {there}")
     return found[0]
 
 

@@ -12,7 +12,7 @@ from twisted_mq.cli.servers import CONTEXT_VARIABLE, HERE, SETTINGS, Servers, Se
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_CONTEXT = click.option("--context", "context", help=f"A cluster of `mq context`; or {CONTEXT_VARIABLE}.")
+_CONTEXT = click.option("--context", "context", help=f"Use this context of `mq context`; or {CONTEXT_VARIABLE}.")
 
 
 def _option(setting: Setting) -> Callable[[F], F]:

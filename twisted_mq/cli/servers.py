@@ -45,24 +45,37 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("namesrv", "NAMESRV_ADDR", f"Name servers, host:port parted by semicolons.  [default: {HERE}]"),
-    Setting("access-key", "MQ_ACCESS_KEY", "User that requests are signed for."),
-    Setting("secret-key", "MQ_SECRET_KEY", "What he signs with; others see it on a command line.", secret=True),
+    Setting("namesrv", "NAMESRV_ADDR", f"Name servers, host:port separated by semicolons.  [default: {HERE}]"),
+    Setting("access-key", "MQ_ACCESS_KEY", "Access key (user name) that signs requests."),
+    Setting(
+        "secret-key",
+        "MQ_SECRET_KEY",
+        "Secret key of that user; other users of this machine can see command lines.",
+        secret=True,
+    ),
     Setting(
         "credentials",
         "MQ_CREDENTIALS",
-        "File with accessKey and secretKey, as Apache's tools.yml.  [default: $ROCKETMQ_HOME/conf/tools.yml]",
+        "File with accessKey and secretKey, like Apache's tools.yml.  [default: $ROCKETMQ_HOME/conf/tools.yml]",
         is_file=True,
     ),
-    Setting("tls", "MQ_TLS", "Connections are encrypted.", is_switch=True),
+    Setting("tls", "MQ_TLS", "Encrypt connections with TLS.", is_switch=True),
     Setting(
-        "tls-ca", "MQ_TLS_CA", "The authority that signed the servers' certificates, PEM; with --tls.", is_file=True
+        "tls-ca",
+        "MQ_TLS_CA",
+        "Certificate of the authority that signed the servers' certificates (PEM file); requires --tls.",
+        is_file=True,
     ),
-    Setting("tls-cert", "MQ_TLS_CERT", "Certificate for servers that want one, PEM; with --tls-key.", is_file=True),
-    Setting("tls-key", "MQ_TLS_KEY", "Its private key, PEM.", is_file=True),
-    Setting("tls-key-password", "MQ_TLS_KEY_PASSWORD", "What that is encrypted with.", secret=True),
-    Setting("tls-any-host", "MQ_TLS_ANY_HOST", "A server's certificate may be of another host.", is_switch=True),
-    Setting("tls-insecure", "MQ_TLS_INSECURE", "Trust whoever answers.", is_switch=True),
+    Setting("tls-cert", "MQ_TLS_CERT", "Client certificate (PEM file); requires --tls-key.", is_file=True),
+    Setting("tls-key", "MQ_TLS_KEY", "Private key of the client certificate (PEM file).", is_file=True),
+    Setting("tls-key-password", "MQ_TLS_KEY_PASSWORD", "Password of the private key.", secret=True),
+    Setting(
+        "tls-any-host",
+        "MQ_TLS_ANY_HOST",
+        "Accept a server's certificate that is issued for another host.",
+        is_switch=True,
+    ),
+    Setting("tls-insecure", "MQ_TLS_INSECURE", "Accept any certificate of a server.", is_switch=True),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 CONTEXT_VARIABLE = "MQ_CONTEXT"
@@ -135,14 +148,14 @@ class Servers:
         if self.access_key or self.secret_key:
             if not self.access_key or not self.secret_key:
                 raise CliError(
-                    "an account has both keys", "give --access-key and --secret-key, or a --credentials file"
+                    "an account needs both keys", "give --access-key and --secret-key, or a --credentials file"
                 )
             return Credentials(self.access_key, self.secret_key)
         try:
             return credentials_in(self.credentials) if self.credentials else credentials_of_tools(home_of_environment())
         except (ImportError, ValueError) as error:
             raise CliError(
-                str(error), 'accessKey and secretKey are needed there; pip install "rocketmq-twisted[access]"'
+                str(error), 'the file must have accessKey and secretKey; pip install "rocketmq-twisted[access]"'
             ) from None
 
 

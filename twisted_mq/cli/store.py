@@ -12,11 +12,11 @@ from twisted_mq.cli.store_sizes import sizes
 from twisted_mq.cli.store_verify import verify
 
 
-@click.group(short_help="Look into a store's files: dump, verify, sizes, diff; repair, rebuild, truncate.")
+@click.group(short_help="Inspect and repair the files of a store.")
 def store() -> None:
-    """Look into the files of a store, ours or Apache's. A broker may be running on it.
+    """Inspect the files of a store of this project or of Apache's broker. The broker may be running.
 
-    repair and rebuild only say what they would do, until they are called with --apply; then no broker may run.
+    repair and rebuild only show what they would do. With --apply they do it; then the broker must be stopped.
 
     \b
     Example:

@@ -25,16 +25,21 @@ LONGEST_TABLE = 200
 _EVERYTHING = (0, 1 << 62)
 
 
-@click.command(short_help="Print the messages of the commit log, all or chosen ones.")
+@click.command(short_help="Print all or selected messages of the commit log.")
 @store_arguments
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a message.")
-@click.option("--topic", "topics", multiple=True, help="Only of this topic; may be given more than once.")
-@click.option("--queue", "queue_ids", multiple=True, type=int, help="Only of this queue id; may be repeated.")
-@click.option("--key", "keys", multiple=True, help="Only with this key, unique key or message id; may be repeated.")
-@click.option("--since", type=StoreTime(), default=_EVERYTHING[0], help="Stored then or later: ms, or ISO 8601 (UTC).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per message.")
+@click.option("--topic", "topics", multiple=True, help="Select only this topic; may be repeated.")
+@click.option("--queue", "queue_ids", multiple=True, type=int, help="Select only this queue id; may be repeated.")
+@click.option("--key", "keys", multiple=True, help="Select only this key, unique key or message id; may be repeated.")
+@click.option(
+    "--since",
+    type=StoreTime(),
+    default=_EVERYTHING[0],
+    help="Select messages stored at or after this time: ms, or ISO 8601 (UTC).",
+)
 @click.option("--until", type=StoreTime(), default=_EVERYTHING[1], help="Stored before.")
-@click.option("--offsets", type=OffsetRange(), default=_EVERYTHING, help="Physical offsets, FROM:TO.")
-@click.option("--queue-offsets", type=OffsetRange(), default=_EVERYTHING, help="Queue offsets, FROM:TO.")
+@click.option("--offsets", type=OffsetRange(), default=_EVERYTHING, help="Select physical offsets, FROM:TO.")
+@click.option("--queue-offsets", type=OffsetRange(), default=_EVERYTHING, help="Select queue offsets, FROM:TO.")
 def dump(
     directory: str,
     commit_log: str | None,
@@ -49,8 +54,8 @@ def dump(
 ) -> None:
     """Print the messages in DIRECTORY (storePathRootDir) in the order of the log.
 
-    With several conditions all must hold. Where the log is damaged, the offset and the reason go to standard error,
-    reading goes on at the next sound record, and the exit code is 1.
+    A message must match all conditions. If the log is damaged, the offset and the reason go to standard error,
+    reading continues at the next intact record, and the exit code is 1.
 
     \b
     Example:

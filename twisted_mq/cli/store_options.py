@@ -21,7 +21,9 @@ LONGEST_LIST = 100
 def store_arguments(command: Command) -> Command:
     """Add the store's directory, and the log if it is elsewhere."""
     elsewhere = click.option(
-        "--commit-log", type=click.Path(exists=True, file_okay=False), help="The log, where it lies elsewhere."
+        "--commit-log",
+        type=click.Path(exists=True, file_okay=False),
+        help="Directory of the log, if it is not in the store.",
     )
     directory = click.argument("directory", type=click.Path(exists=True, file_okay=False))
     return directory(elsewhere(command))
@@ -33,14 +35,14 @@ def file_size_option(command: Command) -> Command:
         "--file-size",
         type=click.IntRange(min=0),
         default=0,
-        help="Bytes of a log file (mappedFileSizeCommitLog), where the files do not tell.",
+        help="Size of a log file in bytes (mappedFileSizeCommitLog), if the files do not show it.",
     )
     return option(command)
 
 
 def json_option(command: Command) -> Command:
     """Add an option for everything as one JSON object."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")(command)
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")(command)
 
 
 def require_numpy() -> None:
@@ -60,7 +62,9 @@ class StoreTime(click.ParamType):  # type: ignore[type-arg]  # generic since cli
                 return int(text)
             moment = datetime.fromisoformat(text)
         except ValueError:
-            self.fail(f"{value!r} is no time: give ms since 1970, or 2026-11-21T08:00:00, or with +08:00", param, ctx)
+            self.fail(
+                f"{value!r} is not a time; use ms since 1970 or 2026-11-21T08:00:00, optionally with +08:00", param, ctx
+            )
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -78,7 +82,7 @@ class OffsetRange(click.ParamType):  # type: ignore[type-arg]  # generic since c
                 return int(begin or 0), int(end) if end else 1 << 62
         except ValueError:  # more digits than int() accepts
             pass
-        self.fail(f"{value!r} is no range: give 100:200, 100: or :200", param, ctx)
+        self.fail(f"{value!r} is not a range; use 100:200, 100: or :200", param, ctx)
 
 
 def time_text(timestamp_ms: int) -> str:

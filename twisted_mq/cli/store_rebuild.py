@@ -19,25 +19,25 @@ def _whole_entries(context: click.Context, parameter: click.Parameter, size: int
     from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES
 
     if size % ENTRY_BYTES:
-        raise click.BadParameter(f"{size} is no multiple of {ENTRY_BYTES}, the bytes of an entry")
+        raise click.BadParameter(f"{size} is not a multiple of {ENTRY_BYTES}, the size of an entry")
     return size
 
 
-@click.command(short_help="Make consume queues and index anew from the log.")
+@click.command(short_help="Rebuild consume queues and index from the log.")
 @store_arguments
-@click.option("--apply", is_flag=True, help="Do it; without this nothing is changed.")
+@click.option("--apply", is_flag=True, help="Apply the change; without --apply nothing is changed.")
 @click.option(
     "--queue-file-size",
     type=click.IntRange(min=0),
     default=0,
     callback=_whole_entries,
-    help="Bytes of a queue file (mappedFileSizeConsumeQueue). Without it, those of the old files; 6000000 if none is left.",
+    help="Size of a queue file in bytes (mappedFileSizeConsumeQueue). By default that of the old files, or 6000000.",
 )
 @json_option
 def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size: int, as_json: bool) -> None:
-    """Make the consume queues and the key index of the store in DIRECTORY anew from its log.
+    """Rebuild the consume queues and the key index of the store in DIRECTORY from its log.
 
-    The old ones are kept in DIRECTORY/damaged. Topics that were deleted stay deleted. No broker may be running.
+    The old files are kept in DIRECTORY/damaged. Deleted topics stay deleted. The broker must be stopped.
 
     \b
     Example:
@@ -61,7 +61,7 @@ def rebuild(directory: str, commit_log: str | None, apply: bool, queue_file_size
         return
     print_table(("what", "value"), rows(report))
     print_some(map(_left_out, report.left_out), len(report.left_out))
-    print(f"done; the old files are in {report.kept_in}" if apply else "nothing was changed; --apply does it")
+    print(f"done; the old files are in {report.kept_in}" if apply else "nothing was changed; add --apply to do it")
 
 
 def rows(report: RebuildReport) -> list[tuple[str, object]]:
@@ -73,10 +73,10 @@ def rows(report: RebuildReport) -> list[tuple[str, object]]:
         ("index entries", report.index_entries),
         ("messages of deleted topics", report.records_of_deleted_topics),
         ("messages with impossible queue offsets", len(report.left_out)),
-        ("damaged stretches of the log", report.gaps),
+        ("damaged ranges of the log", report.gaps),
     ]
 
 
 def _left_out(place: tuple[str, int, int, int]) -> str:
     topic, queue_id, queue_offset, physical_offset = place
-    return f"{topic}/{queue_id} at {queue_offset}: the record at {physical_offset} falls out of its queue's order"
+    return f"{topic}/{queue_id} at {queue_offset}: the record at {physical_offset} is not in the order of its queue"

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from twisted_mq.storage.tools.repair import RepairPlan
 
 WORDS = {
-    "move": "put an intact record back to its own place",
-    "fill": "cover damaged bytes with a rolled back message, which nobody is given",
+    "move": "move an intact record back to its place",
+    "fill": "cover damaged bytes with a rolled back message, which is never delivered",
     "blank": "end the file before damaged bytes",
-    "zero": "empty what is behind the log's last intact record",
+    "zero": "clear the bytes after the last intact record of the log",
 }
 
 
-@click.command(short_help="Make a damaged store sound; every intact message is kept.")
+@click.command(short_help="Repair a damaged store and keep every intact message.")
 @store_arguments
-@click.option("--apply", is_flag=True, help="Do it; without this only the plan is printed.")
+@click.option("--apply", is_flag=True, help="Apply the plan; without --apply it is only printed.")
 @file_size_option
 @json_option
 def repair(directory: str, commit_log: str | None, apply: bool, file_size: int, as_json: bool) -> None:
-    """Say what is wrong with the store in DIRECTORY and how it can be made sound; with --apply do it.
+    """Show what is wrong with the store in DIRECTORY and how to repair it; with --apply, repair it.
 
-    Records that prove themselves by magic, size, CRC and own offset are kept, also behind damage. Damaged bytes go to
-    DIRECTORY/damaged/repair-TIME with a manifest.json before anything is changed. Queues and index are made anew from
-    the log. No broker may be running with --apply.
+    Records with a correct magic, size, CRC and offset are kept, also after damage. Damaged bytes are saved in
+    DIRECTORY/damaged/repair-TIME with a manifest.json before anything is changed. Queues and index are rebuilt from
+    the log. With --apply the broker must be stopped.
 
     \b
     Example:
@@ -75,8 +75,8 @@ def rows(plan: RepairPlan) -> list[tuple[str, object]]:
         ("intact messages to move back", plan.log.moved_records),
         ("log files to change", len(plan.log.files)),
         ("damaged bytes to keep aside", plan.log.damaged_bytes),
-        ("queues to make anew", "all" if plan.rebuild_queues else "none"),
-        ("index to make anew", "yes" if plan.rebuild_index else "no"),
+        ("queues to rebuild", "all" if plan.rebuild_queues else "none"),
+        ("index to rebuild", "yes" if plan.rebuild_index else "no"),
         ("consumer offsets to set back", len(plan.consumer_offsets)),
     ]
 
@@ -86,7 +86,7 @@ def steps(plan: RepairPlan) -> list[str]:
     lines = []
     for file in plan.log.files:
         if file.actual_size != file.size:
-            lines.append(f"{file.path}: make it {file.size} bytes long, it has {file.actual_size}")
+            lines.append(f"{file.path}: set its size to {file.size} bytes, it has {file.actual_size}")
         kinds = collections.Counter(step.kind for step in file.steps)
         places = {kind: [step.offset for step in file.steps if step.kind == kind] for kind in kinds}
         for kind, offsets in places.items():
@@ -100,7 +100,7 @@ def steps(plan: RepairPlan) -> list[str]:
 def conclusion(plan: RepairPlan, applied: bool) -> str:
     """Return what was done, or how to do it."""
     if plan.empty:
-        return "nothing to repair" if plan.found.sound else "nothing of this can be repaired from the log"
+        return "nothing to repair" if plan.found.sound else "these findings cannot be repaired from the log"
     if applied:
-        return f"done; what was taken away is in {plan.kept_in}"
-    return "nothing was changed; --apply does it"
+        return f"done; removed data is kept in {plan.kept_in}"
+    return "nothing was changed; add --apply to do it"

@@ -18,13 +18,13 @@ MOST_ROWS = 100
 """The most messages that are listed of each side; their number is always shown."""
 
 
-@click.command(short_help="Say where two stores' logs part.")
+@click.command(short_help="Show where the logs of two stores differ.")
 @click.argument("left", type=click.Path(exists=True, file_okay=False))
 @click.argument("right", type=click.Path(exists=True, file_okay=False))
 def diff(left: str, right: str) -> None:
     """Compare the logs of the stores in LEFT and RIGHT, byte by byte, over the part that both have.
 
-    Names the first physical offset where they differ and the messages that only one side has. Exit code 0 for equal
+    Shows the first physical offset that differs, and the messages that only one side has. The exit code is 0 for equal
     logs, 1 for different ones. Brokers may be running.
 
     \b
@@ -59,15 +59,24 @@ def message_row(message: MessageExt) -> Row:
     )
 
 
-@click.command(short_help="Cut a log at a record.")
+@click.command(short_help="Cut off the end of a log, from a record on.")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False))
-@click.option("--offset", type=click.IntRange(min=0), required=True, help="The first byte that goes, a record's first.")
-@click.option("--commit-log", type=click.Path(exists=True, file_okay=False), help="The log, where it lies elsewhere.")
+@click.option(
+    "--offset",
+    type=click.IntRange(min=0),
+    required=True,
+    help="First physical offset to remove; it must be the start of a record.",
+)
+@click.option(
+    "--commit-log",
+    type=click.Path(exists=True, file_okay=False),
+    help="Directory of the log, if it is not in the store.",
+)
 def truncate(directory: str, offset: int, commit_log: str | None) -> None:
-    """Drop everything from a physical offset on in the log of DIRECTORY, whose broker must be stopped.
+    """Remove everything from a physical offset on in the log of DIRECTORY. The broker must be stopped.
 
-    For a slave that is ahead of its master: cut where `mq store diff` says. What is cut off is kept in the directory
-    `damaged` of the store; the queues follow at the next start.
+    Use it for a slave that is ahead of its master: cut where `mq store diff` shows. The removed part is kept in the directory
+    `damaged` of the store. The queues are corrected at the next start.
 
     \b
     Example:
@@ -77,4 +86,4 @@ def truncate(directory: str, offset: int, commit_log: str | None) -> None:
     from twisted_mq.storage.tools.log_cut import cut_log
 
     kept = cut_log(directory, offset, commit_log)
-    print(f"the log ends at {offset} now" + (f"; what followed is kept in {kept}" if kept else ""))
+    print(f"the log now ends at {offset}" + (f"; the removed part is kept in {kept}" if kept else ""))

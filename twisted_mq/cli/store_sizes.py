@@ -21,15 +21,17 @@ FILE_COLUMNS = ("log file", "bytes", "oldest (UTC)", "newest (UTC)", "pinned by"
 _NAMES_SHOWN = 3
 
 
-@click.command(short_help="Bytes a topic, its oldest message, and which topic pins which log file.")
+@click.command(short_help="Show the size of each topic, its oldest message, and the log files that it pins.")
 @store_arguments
-@click.option("--drop", multiple=True, metavar="TOPIC", help="What would be free without this topic? May be repeated.")
+@click.option(
+    "--drop", multiple=True, metavar="TOPIC", help="Show what deleting this topic would free; may be repeated."
+)
 @json_option
 def sizes(directory: str, commit_log: str | None, drop: tuple[str, ...], as_json: bool) -> None:
-    """Account for the space of the store in DIRECTORY. Nothing is changed, with --drop neither.
+    """Show what uses the space of the store in DIRECTORY. Nothing is changed, not even with --drop.
 
-    A log file is deleted as a whole, and only the oldest one can be. A topic pins the files that have live messages of
-    it: such that its queues still lead to. "not yet read by" are the topic@group whose offset is before a message there.
+    A log file is deleted as a whole, the oldest first. A topic pins a file if its queues still point to a message
+    there. "not yet read by" lists each topic@group whose offset is before a message there.
 
     \b
     Example:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 @file_size_option
 @json_option
 def verify(directory: str, commit_log: str | None, file_size: int, as_json: bool) -> None:
-    """Name everything that is wrong with the store in DIRECTORY; with anything, the exit code is 1.
+    """Show everything that is wrong with the store in DIRECTORY. The exit code is 1 if anything is wrong.
 
-    Every record's magic, size, CRC and own offset; records against queue entries and both ways; index entries against
-    records; consumer offsets against the ends of the queues; the JSON tables. Nothing is changed. A broker may be
-    running: what it has yet to dispatch is counted and is no problem.
+    Checks each record's magic, size, CRC and offset; queue entries and index entries against records, and the reverse;
+    consumer offsets against the ends of the queues; the JSON tables. Nothing is changed. The broker may be
+    running: records that it has not dispatched yet are counted, and are not an error.
 
     \b
     Example:
@@ -53,13 +53,13 @@ def conclusion(report: VerifyReport) -> str:
         return "sound: every record has its queue entry, every entry its record"
     count = len(report.findings)
     plural = "problem" if count == 1 else "problems"
-    return f"{count} {plural}: `mq store repair {report.directory}` says what can be done"
+    return f"{count} {plural}: `mq store repair {report.directory}` shows how to repair it"
 
 
 def rows(report: VerifyReport) -> Sequence[tuple[str, object]]:
     """Return name and value of each number."""
     if report.in_use:
-        state = "works on it now"
+        state = "is running"
     else:
         state = "closed it" if report.closed else "was killed (abort file)"
     return (

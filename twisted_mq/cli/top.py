@@ -70,19 +70,19 @@ SORTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@click.command(short_help="Topics and groups with their rates and lags, live.")
+@click.command(short_help="Show rates and lags of topics and groups, live.")
 @click.option(
-    "--interval", default=2.0, show_default=True, type=click.FloatRange(0.1, 3600), help="Seconds between looks."
+    "--interval", default=2.0, show_default=True, type=click.FloatRange(0.1, 3600), help="Seconds between two updates."
 )
-@click.option("--once", is_flag=True, help="Two looks, and what happened between them.")
-@click.option("--sort", default="lag", show_default=True, type=click.Choice(list(SORTS)), help="What comes first.")
-@click.option("--match", default="", help="Only topics and groups whose name this regular expression finds.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+@click.option("--once", is_flag=True, help="Print the rates between two updates, then stop.")
+@click.option("--sort", default="lag", show_default=True, type=click.Choice(list(SORTS)), help="Column to sort by.")
+@click.option("--match", default="", help="Show only topics and groups whose name matches this regular expression.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @reaches_servers
 def top(interval: float, once: bool, sort: str, match: str, as_json: bool, servers: Servers) -> None:
-    """Show what comes in and out of each topic and how far each group is behind, until Ctrl-C.
+    """Show the messages that each topic receives and delivers, and the lag of each group, until Ctrl-C.
 
-    Rates are what the queues' ends and the groups' positions moved between two looks.
+    Rates are the changes of queue ends and group offsets between two updates.
 
     \b
     Example:

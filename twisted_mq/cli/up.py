@@ -33,26 +33,28 @@ def default_store() -> str:
     "--namesrv-port",
     default=None,
     type=PORT,
-    help=f"Port of the name server; 0 takes a free one.  [default: {NAMESRV_PORT}; 0 with --port 0]",
+    help=f"Port of the name server; 0 selects a free port.  [default: {NAMESRV_PORT}; 0 with --port 0]",
 )
 @click.option(
-    "--port", default=BROKER_PORT, type=PORT, show_default=True, help="Port of the broker; 0 takes a free one."
+    "--port", default=BROKER_PORT, type=PORT, show_default=True, help="Port of the broker; 0 selects a free port."
 )
 @click.option(
     "--grpc-port",
     default=None,
     type=click.IntRange(-1, 65535),
-    help=f"Port for gRPC clients of 5.x; 0 takes a free one, -1 none.  [default: {GRPC_PORT}; 0 with --port 0]",
+    help=f"Port for gRPC clients of 5.x; 0 selects a free port, -1 disables it.  [default: {GRPC_PORT}; 0 with --port 0]",
 )
 @click.option("--bind", default=LOOPBACK, show_default=True, help="Address to listen on; 0.0.0.0 for all.")
-@click.option("--advertise", default=None, help="Address told to clients (brokerIP1); by default the bound one.")
+@click.option("--advertise", default=None, help="Address for clients (brokerIP1); by default the listen address.")
 @click.option("--store", default=None, help="Directory of the store.  [default: ~/.local/share/mq/store]")
-@click.option("--temporary", is_flag=True, help="Keep the store in a temporary folder and remove it at the end.")
+@click.option("--temporary", is_flag=True, help="Use a temporary store, and remove it at the end.")
 @click.option(
-    "--ordered", is_flag=True, help="Two broker groups for strictly ordered topics instead; their stores are temporary."
+    "--ordered", is_flag=True, help="Run two broker groups for strictly ordered topics, with temporary stores."
 )
-@click.option("--console-port", default=None, type=PORT, help="Serve the web console there too; 0 takes a free one.")
-@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, with the addresses, and nothing else.")
+@click.option(
+    "--console-port", default=None, type=PORT, help="Also serve the web console on this port; 0 selects a free port."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print only one line of JSON, with the addresses.")
 @click.option("--verbose", is_flag=True, help="Print the servers' log on standard error.")
 def up(
     namesrv_port: int | None,
@@ -69,11 +71,11 @@ def up(
 ) -> None:
     """Run a name server and a broker in this process until Ctrl-C.
 
-    Topics are created by the first send. The store is kept between runs. With --console-port pages for looking at it are
-    served at 127.0.0.1; the address with a token that lets one person in is printed.
+    The first send creates a topic. The store is kept between runs. With --console-port the web console is
+    served at 127.0.0.1. The printed address has a token for one login.
 
-    With --ordered two masters and their slaves run, all on free ports of 127.0.0.1, and what ZooKeeper would keep is in
-    this process.
+    With --ordered two masters and their slaves run on free ports of 127.0.0.1, and this process replaces
+    ZooKeeper.
 
     \b
     Example:
@@ -82,10 +84,10 @@ def up(
       mq up --temporary --port 0 --json  for a test, which reads the line
     """
     if temporary and store:
-        raise click.UsageError("--temporary and --store exclude each other.")
+        raise click.UsageError("--temporary and --store cannot be combined.")
     if ordered and (store or advertise or grpc_port is not None or port != BROKER_PORT or bind != LOOPBACK):
         raise click.UsageError(
-            "--ordered goes with --namesrv-port, --console-port, --temporary, --json and --verbose alone."
+            "--ordered can only be combined with --namesrv-port, --console-port, --temporary, --json and --verbose."
         )
     from twisted_mq.cli.errors import CliError
     from twisted_mq.cli.logs import log_to_stderr

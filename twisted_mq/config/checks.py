@@ -41,7 +41,7 @@ def _checked(cls: type, entries: list[Entry], path: str) -> Iterator[LineCheck]:
             yield LineCheck(line, entry.key, Effect.WRONG, _reason(error))
             continue
         if last[entry.key] is not entry:
-            yield LineCheck(line, entry.key, Effect.OVERRIDDEN, f"line {last[entry.key].line} counts")
+            yield LineCheck(line, entry.key, Effect.OVERRIDDEN, f"line {last[entry.key].line} is used")
         elif entry in broken:
             promise = PROMISES[entry.key]
             yield LineCheck(line, entry.key, Effect.NOT_SERVED, f"{promise.broken}; remove it and {promise.instead}")

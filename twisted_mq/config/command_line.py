@@ -33,12 +33,12 @@ class DaemonOptions(usage.Options, Generic[Settings]):
     settings: Settings
     java_keys: ClassVar[Mapping[str, str]]
     optParameters: ClassVar[list[list[str | None]]] = [
-        ["config", "c", None, "RocketMQ properties file, as Apache's -c takes it"],
+        ["config", "c", None, "RocketMQ properties file, in the format of Apache's -c"],
     ]
 
     optFlags: ClassVar[list[list[str | None]]] = [
-        ["ignore-unsupported", None, "start although a key that promises safety is on and not served"],
-        ["strict", None, "refuse a key that is unknown or has no effect here, and a value that would be clamped"],
+        ["ignore-unsupported", None, "start even if a safety key is set that is not supported"],
+        ["strict", None, "refuse unknown keys, keys without effect, and values out of range"],
     ]
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class DaemonOptions(usage.Options, Generic[Settings]):
         """KEY=VALUE: any key of the properties file; may be given several times."""
         key, separator, value = setting.partition("=")
         if not separator:
-            raise usage.UsageError(f"--set {setting}: KEY=VALUE is needed")
+            raise usage.UsageError(f"--set {setting}: must be KEY=VALUE")
         self._set[key.strip()] = value
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
@@ -81,7 +81,7 @@ class DaemonOptions(usage.Options, Generic[Settings]):
 
     def parseArgs(self, *words: str) -> None:
         if words:
-            raise usage.UsageError(f"{words[0]!r} is no option; see --help")
+            raise usage.UsageError(f"{words[0]!r} is not an option; see --help")
 
     def postOptions(self) -> None:
         log_to_twisted()

@@ -18,50 +18,50 @@ class ConnectionOptions:
     max_incomplete_bytes: int = option(
         "maxIncompleteBytes",
         256 * MIB,
-        "bytes of frames of which only a part has come; past it the connection with the oldest is cut; ours",
+        "bytes of incomplete frames; above it the connection with the oldest frame is closed; ours",
         type="long",
         low=MIB,
     )
     max_unsent_bytes: int = option(
         "maxUnsentBytes",
         512 * MIB,
-        "bytes of answers that are not taken; past it the connection with the most is cut; ours",
+        "bytes of unread answers; above it the connection with the most is closed; ours",
         type="long",
         low=MIB,
     )
     max_unsent_bytes_by_channel: int = option(
         "maxUnsentBytesByChannel",
         64 * MIB,
-        "bytes of answers that one connection does not take; past it the connection is cut; ours",
+        "bytes of unread answers of one connection; above it the connection is closed; ours",
         type="long",
         low=MIB,
     )
     max_held_bytes: int = option(
         "maxHeldBytes",
         512 * MIB,
-        "bytes of requests that wait for their answer, 3072 more for each; past it SYSTEM_BUSY; ours",
+        "bytes of requests that wait for an answer, plus 3072 for each; above it SYSTEM_BUSY; ours",
         type="long",
         low=MIB,
     )
     max_held_bytes_by_channel: int = option(
-        "maxHeldBytesByChannel", 64 * MIB, "the same of one connection; ours", type="long", low=MIB
+        "maxHeldBytesByChannel", 64 * MIB, "the same for one connection; ours", type="long", low=MIB
     )
     max_held_requests: int = option(
-        "maxHeldRequests", 110_000, "requests that wait for their answer; past it SYSTEM_BUSY; ours", low=1
+        "maxHeldRequests", 110_000, "requests that wait for an answer; above it SYSTEM_BUSY; ours", low=1
     )
     max_held_requests_by_channel: int = option(
         "maxHeldRequestsByChannel",
         11_000,
-        "the same of one connection: a consumer holds one pull for each queue; ours",
+        "the same for one connection; a consumer holds one pull for each queue; ours",
         low=1,
     )
     max_remembered_bytes: int = option(
         "maxRememberedBytes",
         256 * MIB,
-        "bytes of names and subscriptions that connections leave until they end; past it SYSTEM_BUSY; ours",
+        "bytes of names and subscriptions stored for open connections; above it SYSTEM_BUSY; ours",
         type="long",
         low=MIB,
     )
     max_remembered_bytes_by_channel: int = option(
-        "maxRememberedBytesByChannel", 4 * MIB, "the same of one connection; ours", type="long", low=64 * 1024
+        "maxRememberedBytesByChannel", 4 * MIB, "the same for one connection; ours", type="long", low=64 * 1024
     )

@@ -32,7 +32,7 @@ class DaemonLog(LogFile):
         try:
             self._openFile()
         except OSError as error:
-            self.log.error("log file not opened anew, the one before goes on: {e}", e=error)
+            self.log.error("log file not reopened, logging continues in the old one: {e}", e=error)
         else:
             before.close()
 

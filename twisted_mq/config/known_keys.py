@@ -81,8 +81,8 @@ def unknown_reason(key: str, own: list[str]) -> str:
     hint = NEVER_KEYS.get(key)
     if hint is None:
         similar = similar_key(key, own)
-        hint = f"is {similar} meant?" if similar else None
-    return "no RocketMQ knows this key" + (f", {hint}" if hint else "")
+        hint = f"did you mean {similar}?" if similar else None
+    return "unknown key" + (f", {hint}" if hint else "")
 
 
 def similar_key(key: str, own: list[str]) -> str | None:

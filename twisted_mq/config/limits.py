@@ -28,11 +28,11 @@ class Limits:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
         if self.low is not None and value < self.low:
-            return f"at least {self.low} is needed"
+            return f"must be at least {self.low}"
         if self.high is not None and value > self.high:
-            return f"at most {self.high} is allowed"
+            return f"must be at most {self.high}"
         if self.choices and value not in self.choices:
-            return f"one of {', '.join(map(str, self.choices))} is needed"
+            return f"must be one of {', '.join(map(str, self.choices))}"
         return None
 
     def kept(self, value: Value) -> Value:

@@ -33,7 +33,7 @@ class MetricsOptions(TlsOptions):
     # the log
 
     log_format: LogFormat = option(  # noqa: RUF009 an attrs field, not a shared default
-        "logFormat", LogFormat.TEXT, "json: one object a line; ours", type=LogFormat
+        "logFormat", LogFormat.TEXT, "json: one object per line; ours", type=LogFormat
     )
 
     # metrics
@@ -41,19 +41,21 @@ class MetricsOptions(TlsOptions):
     metrics_exporter_type: MetricsExporterType = option(  # noqa: RUF009 an attrs field, not a shared default
         "metricsExporterType",
         MetricsExporterType.DISABLE,
-        "PROM: figures for Prometheus at /metrics, and /health and /ready; OTLP_GRPC: pushed to a collector of OpenTelemetry",
+        "PROM: metrics for Prometheus at /metrics, and /health and /ready; OTLP_GRPC: push to an OpenTelemetry collector",
         type=MetricsExporterType,
     )
     metrics_prom_exporter_host: str = option(
-        "metricsPromExporterHost", "", "address of the page; empty: brokerIP1, of a name server bindAddress"
+        "metricsPromExporterHost",
+        "",
+        "listen address of the metrics page; empty: brokerIP1, for a name server bindAddress",
     )
     metrics_prom_exporter_port: int = option(
-        "metricsPromExporterPort", 5557, "port of the page; 0: any free one", limits=PORT
+        "metricsPromExporterPort", 5557, "port of the metrics page; 0: a free port", limits=PORT
     )
     metrics_grpc_exporter_target: str = option(
         "metricsGrpcExporterTarget",
         "",
-        "collector that figures are pushed to, host:port; with https:// before it by TLS",
+        "collector to push metrics to, host:port; https://host:port uses TLS",
     )
     metrics_grpc_exporter_header: str = option(
         "metricsGrpcExporterHeader", "", "headers for the collector, as name:value,name:value", secret=True
@@ -64,7 +66,7 @@ class MetricsOptions(TlsOptions):
     metric_grpc_exporter_interval_in_mills: int = option(
         "metricGrpcExporterIntervalInMills", 60000, "ms between pushes", type="long", low=100
     )
-    metrics_label: str = option("metricsLabel", "", "labels of every figure, as name:value,name:value")
+    metrics_label: str = option("metricsLabel", "", "labels of every metric, as name:value,name:value")
 
     @property
     def shows_metrics(self) -> bool:

@@ -166,10 +166,10 @@ def _with_field(field: attrs.Attribute[object], entry: Entry, value: Value, kept
         return Finding(entry, Effect.NO_EFFECT, f"no effect here: {reason_of(entry.key)}")
     if fault is not None:
         return Finding(
-            entry, Effect.CLAMPED, f"{fault}, so {value_text(kept)} counts in place of {_shown(field, entry.value)}"
+            entry, Effect.CLAMPED, f"{fault}, so {value_text(kept)} is used instead of {_shown(field, entry.value)}"
         )
     if entry.key in OLD_NAMES:
-        return Finding(entry, Effect.OLD_NAME, f"read as {OLD_NAMES[entry.key]}, the present name")
+        return Finding(entry, Effect.OLD_NAME, f"old name of {OLD_NAMES[entry.key]}, used as that")
     return None
 
 
@@ -182,7 +182,7 @@ def _without_field(entry: Entry, path: str | None, own: list[str]) -> Finding:
             raise ConfigError(fault, path=place, line=entry.line, key=entry.key, value=entry.value)
         return Finding(entry, Effect.NO_EFFECT, f"no effect here: {reason_of(entry.key)}")
     if entry.key in TLS_SETTINGS:
-        return Finding(entry, Effect.NO_EFFECT, "no effect here: Apache's reads it from system properties")
+        return Finding(entry, Effect.NO_EFFECT, "no effect here: Apache's server reads it from system properties")
     return Finding(entry, Effect.UNKNOWN, unknown_reason(entry.key, own))
 
 
@@ -196,7 +196,7 @@ def parse_updates(cls: type, entries: Iterable[Entry]) -> dict[str, Value]:
     for entry in entries:
         field = allowed.get(entry.key)
         if field is None:
-            reason = f"cannot be changed while it runs; these can: {', '.join(allowed)}"
+            reason = f"cannot be changed at run time; these can: {', '.join(allowed)}"
             raise KeyNotAllowed(reason, key=entry.key, value=entry.value)
         value = _parse(field, entry.value, None, None)
         fault = field.metadata["limits"].fault(value)

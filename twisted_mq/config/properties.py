@@ -58,7 +58,7 @@ def parse_request(data: bytes) -> list[Entry]:
     lines = data.count(b"\n") + data.count(b"\r")
     if len(data) > MOST_REQUEST_BYTES or lines > MOST_REQUEST_LINES:
         raise ConfigError(
-            f"{len(data)} bytes in {lines} lines: at most {MOST_REQUEST_BYTES} in {MOST_REQUEST_LINES} are allowed"
+            f"{len(data)} bytes in {lines} lines: the limit is {MOST_REQUEST_BYTES} bytes in {MOST_REQUEST_LINES} lines"
         )
     return parse_properties(data)
 
@@ -106,7 +106,7 @@ def _read(path: str) -> bytes:
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from error
     if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"is larger than {MAX_FILE_BYTES} bytes, so it is no configuration file", path=path)
+        raise ConfigError(f"is larger than {MAX_FILE_BYTES} bytes, so it is not a configuration file", path=path)
     return data
 
 

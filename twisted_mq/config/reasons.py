@@ -6,39 +6,41 @@ from collections.abc import Mapping
 
 from twisted_mq.config.known_keys import known_keys
 
-_THREADS = "one thread answers all requests: there are no pools of threads, and no queues before them"
+_THREADS = "one thread answers all requests: there are no thread pools and no queues for them"
 _TURNS = (
     "requests are bounded by memory (maxHeldBytes) and by time (waitTimeMillsInSendQueue and the like), not by number"
 )
-_NETTY = "of Netty's: connections belong to one event loop here"
-_BUFFERS = "the buffers of sockets are the system's; what waits to be sent is bounded by maxUnsentBytes"
-_CALLS = "of the client inside the broker, which keeps one connection a peer and gives each call a time of its own"
-_ROCKSDB = "of stores and tables in RocksDB; here they are files"
-_DLEDGER = "of DLedger, which is not served: an ordered topic's groups (orderCoordinator), or a master and slaves, take its place"
+_NETTY = "for Netty only: all connections share one event loop here"
+_BUFFERS = "socket buffers are left to the system; maxUnsentBytes limits unsent data"
+_CALLS = "for the client inside the broker, which has one connection to each peer and a timeout for each call"
+_ROCKSDB = "for stores and tables in RocksDB; here they are files"
+_DLEDGER = "for DLedger, which is not supported; use ordered topics (orderCoordinator), or a master and slaves"
 _CONTROLLER = (
-    "of the controller mode, which is not served: ordered topics (orderCoordinator) move to another group by themselves"
+    "for the controller mode, which is not supported; ordered topics (orderCoordinator) fail over by themselves"
 )
-_ACTING = "of acting masters: a slave compares its log with its master's, and takes no place in the log from a request"
-_SWAP = "files stay mapped, and the kernel takes back their pages by itself"
-_LOCKS = "one thread appends: there is no lock to choose"
+_ACTING = (
+    "for acting masters: a slave compares its log with its master's, and accepts no place in the log from a request"
+)
+_SWAP = "files stay mapped, and the kernel frees their pages"
+_LOCKS = "one thread appends: there is no choice of lock"
 _DISPATCH = "queue entries are written by the thread that appends, at the end of each turn"
 _POP_BUFFER = "check points of pops are written at once and never wait in memory"
-_POP_KV = "pops are kept in the revive log and the offsets, not in a store of keys and values"
-_COMPACTION = "of compacted topics (cleanup.policy=COMPACTION), which are not served"
-_LMQ = "of light queues (LMQ, MultiDispatch), which are not served"
-_BILLING = "of a cloud provider's accounts of usage"
-_STATISTICS = "statistics are counted once, at the request, and cost too little to be switched off"
-_COLD = "cold reads are bounded by group (coldDataFlowControlEnable); pages are not scanned"
-_CONTAINER = "of several brokers in one process; start a process for each"
+_POP_KV = "pops are stored in the revive log and the offsets, not in a key-value store"
+_COMPACTION = "for compacted topics (cleanup.policy=COMPACTION), which are not supported"
+_LMQ = "for light queues (LMQ, MultiDispatch), which are not supported"
+_BILLING = "for usage records of a cloud provider"
+_STATISTICS = "statistics are counted once per request, and cost too little to need a switch"
+_COLD = "cold reads are limited by group (coldDataFlowControlEnable); pages are not scanned"
+_CONTAINER = "for several brokers in one process; start one process for each"
 _TIMER_THREADS = "one timer reads and delivers in slices of the reactor's turns"
 _SCHEDULE = "delay levels are delivered in slices of the reactor's turns, each in its order"
-_CACHE = "accounts are read into memory whole, and changes count at once"
-_REGISTRATION = "all topics are registered in one request, changed ones as soon as they change"
+_CACHE = "all accounts are in memory, and changes take effect at once"
+_REGISTRATION = "all topics are registered in one request, and changed ones at once"
 _TRANSFER = "answers leave in one write, from the mapped file"
-_RECOVERY = "a start recovers from the last file that the checkpoint and the queues vouch for"
-_UNREAD = "no code of 5.3.3 reads it"
-_OTEL = "the page is made for each scrape, from counters that hold a fixed number of rows"
-_COPIES = "of the controller mode's lists of copies; with SYNC_MASTER inSyncReplicas counts"
+_RECOVERY = "recovery starts at the last file that checkpoint and queues confirm"
+_UNREAD = "version 5.3.3 does not read it"
+_OTEL = "the page is generated for each scrape, from counters with a fixed number of rows"
+_COPIES = "for the replica lists of the controller mode; with SYNC_MASTER inSyncReplicas is used"
 
 _BY_REASON: Mapping[str, tuple[str, ...]] = {
     _THREADS: (
@@ -109,7 +111,7 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
         "enablePopBatchAck", "appendAckAsync", "appendCkAsync", "reviveScanTime", "popReviveMaxReturnSizePerRead",
         "popReviveMaxAttemptTimes",
     ),
-    "a pop that finds nothing waits by group and queue, bounded by maxPopPollingSize, and wakes for what it may want": (
+    "a pop that finds nothing waits by group and queue, limited by maxPopPollingSize, and wakes for matching messages": (
         "popPollingMapSize", "popLongPollingForceNotifyInterval", "enableNotifyBeforePopCalculateLag",
     ),
     _POP_KV: (
@@ -161,27 +163,27 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
     _OTEL: (
         "metricLoggingExporterIntervalInMills", "metricsInDelta", "metricsOtelCardinalityLimit",
     ),
-    "producers, members and subscriptions always come from heartbeats, and members are told of changes at once": (
+    "producers, members and subscriptions always come from heartbeats, and members are notified of changes at once": (
         "enableRegisterProducer", "subscriptionExpiredTimeout", "useStaticSubscription", "realTimeNotifyConsumerChange",
         "enableCreateSysGroup",
     ),
-    "of Apache's proxy in the broker's process, which keeps offsets of broadcasts; here clients keep them": (
+    "for Apache's proxy in the broker process, which stores broadcast offsets; here clients store them": (
         "broadcastOffsetExpireMaxSecond", "broadcastOffsetExpireSecond", "enableBroadcastOffsetStore",
     ),
-    "old files of the log and of queues go together, as fileReservedTime and the disks' use say": (
+    "old log and queue files are deleted together, by fileReservedTime and disk usage": (
         "logicalDiskSpaceCleanForciblyThreshold", "correctLogicMinOffsetForceInterval", "correctLogicMinOffsetSleepInterval",
         "readOnlyCommitLogStorePaths",
     ),
-    "a group that is far behind is shown and alerted (GroupFallsBehind), and never stopped from consuming": (
+    "a group that is far behind is reported (GroupFallsBehind), but never stopped from consuming": (
         "disableConsumeIfConsumerReadSlowly", "consumerFallbehindThreshold",
     ),
-    "names of topics have 127 characters at most, which every record can hold": ("autoMessageVersionOnTopicLen",),
-    "properties have no checksum of their own; bodies have (checkCRCOnRecover)": (
+    "topic names have at most 127 characters, which fit in every record": ("autoMessageVersionOnTopicLen",),
+    "properties have no own checksum; bodies have one (checkCRCOnRecover)": (
         "enabledAppendPropCRC", "forceVerifyPropCRC",
     ),
-    "copies are kept by slaves that ask for the log (brokerRole)": ("duplicationEnable",),
-    "the broker loads no code of others": ("messageStorePlugIn",),
-    "accounts lie below the store, in config/, as Apache's default has it": ("authConfigPath",),
+    "slaves pull copies of the log (brokerRole)": ("duplicationEnable",),
+    "the broker loads no plug-ins": ("messageStorePlugIn",),
+    "accounts are stored in config/ of the store, as by default in Apache's broker": ("authConfigPath",),
     _UNREAD: (
         "putMessageTimeout", "serverSocketBacklog", "maxReconnectIntervalTimeSeconds", "maxSlaveResendLength",
         "cleanOfflineBrokerInterval", "cleanSwapedMapInterval", "commitLogForceSwapMapInterval", "commitLogSwapMapInterval",
@@ -191,15 +193,15 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
         "pullBatchMaxMessageCount", "maxRecoveryCommitlogFiles", "maxBatchDeleteFilesNum", "enableCleanExpiredOffset",
         "maxTopicLength", "flushConsumerOffsetHistoryInterval",
     ),
-    "the flush thread runs by its interval, and at once for senders that wait": (
+    "the flush thread runs at its interval, and at once for waiting senders": (
         "wakeCommitWhenPutMessage", "wakeFlushWhenPutMessage",
     ),
-    "lag is counted by offsets, and not estimated for groups with filters": (
+    "lag is counted by offsets, and is not estimated for groups with filters": (
         "estimateAccumulation", "maxConsumeQueueScan", "sampleCountThreshold", "sampleSteps",
     ),
     "the kernel decides what stays in memory": ("accessMessageInMemoryHotRatio",),
-    "of the name server, not of the broker": ("configBlackList",),
-    "set by Apache's own start-up": (
+    "for the name server, not for the broker": ("configBlackList",),
+    "set by Apache's start script": (
         "clusterName", "configName",
     ),
 }  # fmt: skip
@@ -210,4 +212,4 @@ REASONS: Mapping[str, str] = {key: reason for reason, keys in _BY_REASON.items()
 def reason_of(key: str) -> str:
     """Return the reason, or else the class of Apache's that has the key, or else that no class has it."""
     forms = known_keys().get(key)
-    return REASONS.get(key) or (f"of Apache's {forms[0].classes[0]}" if forms else "of no class of Apache's")
+    return REASONS.get(key) or (f"for Apache's {forms[0].classes[0]}" if forms else "for no class of Apache's")

@@ -136,8 +136,8 @@ def warn_if_open(bind_address: str, setting: str = "bindAddress") -> None:
     """Log one line if strangers can reach a port that does not authenticate."""
     if bind_address in ALL_ADDRESSES:
         log.warn(
-            "open to everybody: listens on all addresses ({address}) and has no accounts, so whoever reaches a port may "
-            "read, write and change everything; {setting} or a firewall keeps strangers out",
+            "open to every host: listens on all addresses ({address}) and has no accounts, so any client may read, write and "
+            "change everything; use {setting} or a firewall to prevent this",
             address=bind_address,
             setting=setting,
         )

@@ -43,56 +43,56 @@ class TlsOptions(AccessOptions):
     tls_config_file: str | None = option(
         "tls.config.file",
         None,
-        "properties file with more of these keys; they count before those given here",
+        "properties file with more of these keys, which override those given here",
         type="string",
     )
     tls_test_mode_enable: bool = option(
         "tls.test.mode.enable",
         False,
-        "a certificate made at the start, shown to nobody before; Apache's default is true",
+        "use a certificate created at the start, for tests only; Apache's default is true",
     )
     tls_server_cert_path: str | None = option(
         "tls.server.certPath",
         None,
-        "PEM file of the server's certificate, and those that it is signed with",
+        "PEM file of the server's certificate and its chain",
         type="string",
     )
     tls_server_key_path: str | None = option(
         "tls.server.keyPath", None, "PEM file of the server's private key", type="string"
     )
     tls_server_key_password: str | None = option(
-        "tls.server.keyPassword", None, "what the key is encrypted with", type="string", secret=True
+        "tls.server.keyPassword", None, "password of the private key", type="string", secret=True
     )
     tls_server_need_client_auth: ClientAuth = option(  # noqa: RUF009
         "tls.server.need.client.auth",
         ClientAuth.NONE,
-        "none, optional or require: whether clients show a certificate",
+        "none, optional or require: client certificates",
         type=ClientAuth,
     )
     tls_server_auth_client: bool = option(
-        "tls.server.authClient", False, "a client's certificate has to be signed by one of tls.server.trustCertPath"
+        "tls.server.authClient", False, "client certificates must be signed by one of tls.server.trustCertPath"
     )
     tls_server_trust_cert_path: str | None = option(
-        "tls.server.trustCertPath", None, "PEM file of certificates that clients' are signed with", type="string"
+        "tls.server.trustCertPath", None, "PEM file of the authorities of client certificates", type="string"
     )
     tls_enable: bool = option(
-        "tls.enable", False, "own requests to name servers and masters are encrypted; always in enforcing mode"
+        "tls.enable", False, "encrypt requests to name servers and masters; always in enforcing mode"
     )
     use_tls: bool = option("useTLS", False, "the same as tls.enable")
     tls_client_cert_path: str | None = option(
-        "tls.client.certPath", None, "PEM file of the certificate shown with own requests", type="string"
+        "tls.client.certPath", None, "PEM file of the client certificate for own requests", type="string"
     )
     tls_client_key_path: str | None = option("tls.client.keyPath", None, "PEM file of its private key", type="string")
     tls_client_key_password: str | None = option(
-        "tls.client.keyPassword", None, "what that is encrypted with", type="string", secret=True
+        "tls.client.keyPassword", None, "password of that key", type="string", secret=True
     )
     tls_client_auth_server: bool = option(
-        "tls.client.authServer", False, "a server's certificate has to be signed by one of tls.client.trustCertPath"
+        "tls.client.authServer", False, "server certificates must be signed by one of tls.client.trustCertPath"
     )
     tls_client_trust_cert_path: str | None = option(
-        "tls.client.trustCertPath", None, "PEM file of certificates that servers' are signed with", type="string"
+        "tls.client.trustCertPath", None, "PEM file of the authorities of server certificates", type="string"
     )
-    ha_tls: bool = option("haTls", False, "the link of replication is encrypted; the same at both ends; ours")
+    ha_tls: bool = option("haTls", False, "encrypt replication; set it at master and slave; ours")
 
 
 def with_tls_file(options: TlsOptions) -> TlsOptions:
@@ -104,6 +104,6 @@ def with_tls_file(options: TlsOptions) -> TlsOptions:
         entries = [entry for entry in read_properties(path) if entry.key in fields]
         read, _ = read_options(TlsOptions, entries, path)
         if any(entry.key == "tls.config.file" for entry in entries):
-            raise ConfigError("stands in such a file itself", path=path, key="tls.config.file", value=path)
+            raise ConfigError("cannot be set in such a file", path=path, key="tls.config.file", value=path)
         given |= {fields[entry.key].name: getattr(read, fields[entry.key].name) for entry in entries}
     return TlsOptions(**given)

@@ -38,7 +38,7 @@ _FAILOVER = Promise(
     "no other broker would take over from a lost master",
     "run a master and slaves (brokerRole=SYNC_MASTER and SLAVE, inSyncReplicas)",
 )
-_PLACE = Promise("messages and settings would lie in other files", "make a store in files of it first (mq migrate)")
+_PLACE = Promise("messages and settings would lie in other files", "convert it to a store in files first (mq migrate)")
 
 PROMISES: dict[str, Promise] = {
     **dict.fromkeys(
@@ -58,19 +58,19 @@ PROMISES: dict[str, Promise] = {
     "storeType": attrs.evolve(_PLACE, off=frozenset({"", "default"})),
     "configManagerVersion": attrs.evolve(_PLACE, off=frozenset({"", "v1"})),
     "readOnlyCommitLogStorePaths": attrs.evolve(
-        _PLACE, broken="messages of these folders would not be found", instead="move their files to storePathCommitLog"
+        _PLACE,
+        broken="messages in these directories would not be found",
+        instead="move their files to storePathCommitLog",
     ),
     "storePathCommitLog": Promise(
-        "messages would lie in one folder of this name, not in several",
-        "name one folder (a volume over several disks)",
+        "messages would be in one directory of this name, not in several",
+        "use one directory (a volume over several disks)",
         mark=",",
     ),
     "messageStorePlugIn": Promise(
         "old files would be deleted without another copy (fileReservedTime)", "raise fileReservedTime"
     ),
-    "forceVerifyPropCRC": Promise(
-        "properties would not be checked", "rely on checks of the bodies (checkCRCOnRecover)"
-    ),
+    "forceVerifyPropCRC": Promise("properties would not be checked", "use the check of bodies (checkCRCOnRecover)"),
 }
 
 TLS_SETTINGS = frozenset({"tls.ciphers", "tls.protocols"})
@@ -88,5 +88,5 @@ def refusal(path: str | None, broken: list[Entry]) -> ConfigError:
     first, promise = broken[0], PROMISES[broken[0].key]
     others = ", ".join(f"{entry.key}={entry.value}" for entry in broken[1:])
     also = f"; nor are {others}" if others else ""
-    reason = f"is not served here: {promise.broken}. Remove it and {promise.instead}, or start with {IGNORE}{also}"
+    reason = f"is not supported here: {promise.broken}. Remove it and {promise.instead}, or start with {IGNORE}{also}"
     return ConfigError(reason, path=path if first.line else None, line=first.line, key=first.key, value=first.value)

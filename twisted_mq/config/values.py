@@ -18,10 +18,10 @@ def _integer(bits: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
         digits = text.strip()
         if not digits.lstrip("+-").isascii() or not digits[digits[:1] in ("+", "-") :].isdigit():
-            raise ValueError("a whole number is needed")
+            raise ValueError("must be a whole number")
         number = int(digits) if len(digits) < 32 else high + 1
         if not low <= number <= high:
-            raise ValueError(f"a number from {low} to {high} is needed")
+            raise ValueError(f"must be a number from {low} to {high}")
         return number
 
     return parse
@@ -31,14 +31,14 @@ def _boolean(text: str) -> bool:
     try:
         return _BOOLEANS[text.strip().lower()]
     except KeyError:
-        raise ValueError("true or false is needed") from None
+        raise ValueError("must be true or false") from None
 
 
 def _double(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError("a number is needed") from None
+        raise ValueError("must be a number") from None
 
 
 PARSERS: dict[str, Callable[[str], Value]] = {
@@ -55,7 +55,7 @@ def hours(text: str) -> str:
     """Check a text as "04;16", hours of the day. Raises ValueError for others."""
     parts = [one.strip() for one in text.split(";") if one.strip()]
     if not parts or not all(one.isascii() and one.isdigit() and int(one) < 24 for one in parts):
-        raise ValueError("hours from 0 to 23, separated by semicolons, are needed")
+        raise ValueError("must be hours from 0 to 23, separated by semicolons")
     return text.strip()
 
 
@@ -66,7 +66,7 @@ def enum_parser(kind: type[enum.StrEnum]) -> Callable[[str], enum.StrEnum]:
         try:
             return kind(text.strip())
         except ValueError:
-            raise ValueError(f"one of {', '.join(kind)} is needed") from None
+            raise ValueError(f"must be one of {', '.join(kind)}") from None
 
     return parse
 

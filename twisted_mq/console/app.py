@@ -227,7 +227,7 @@ class ConsoleApp:
     async def _log_in(self, request: Request) -> bytes:
         given = {name: values[0] for name, values in fields(request).items()}
         if not hmac.compare_digest(self._login_key.encode(), given.get("form_key", "").encode()):
-            return self._login_form(request, "That page was old. Please try again.")
+            return self._login_form(request, "That page is too old. Please try again.")
         try:
             session = await self._begun(given, request.getClientAddress().host)
         except Refused as refused:
@@ -252,37 +252,39 @@ class ConsoleApp:
         return _see_other(request, "/login")
 
 
-STALE_FORM = Failed(403, "This form is old", "It belongs to a session that has ended.", "Go back, load the page again.")
-NOT_ALLOWED = Failed(403, "Only to look at", "Your session may look at everything, and change nothing.")
-FOREIGN = Failed(403, "Not from here", "This request came from another page, or under another name of this machine.")
-NO_PAGE = Failed(404, "No such page", "The console has no page of this name.", "The menu leads to all that there are.")
-DEFECT = Failed(500, "This page failed", "That is a defect of the console; its log has the details.")
+STALE_FORM = Failed(403, "This form is old", "It belongs to a session that has ended.", "Go back and reload the page.")
+NOT_ALLOWED = Failed(403, "Read only", "Your session can view everything, but not change anything.")
+FOREIGN = Failed(403, "Request refused", "This request came from another page, or with another host name.")
+NO_PAGE = Failed(404, "No such page", "The console has no page of this name.", "Use the menu to open a page.")
+DEFECT = Failed(500, "This page failed", "This is a bug in the console; its log has the details.")
 
 
 def explained(error: Exception) -> Failed:
     """Return an error as text for users."""
     text = said(error)
     if isinstance(error, BadInput):
-        return Failed(400, "That can't be done", text)
+        return Failed(400, "The request is not valid", text)
     if isinstance(error, NotThere):
         return Failed(404, "Not there", text)
     if isinstance(error, NoNameServer):
-        return Failed(502, "No name server answers", text, "Load this page again once one is up.")
+        return Failed(502, "No name server answers", text, "Reload this page when one is running.")
     if isinstance(error, RemotingError):
-        return Failed(502, "A server does not answer", text, "The overview says which brokers are up.")
+        return Failed(502, "A server does not answer", text, "The overview shows the running brokers.")
     if isinstance(error, BrokerError):
         return _refusal(error)
-    return Failed(502, "The cluster did not do that", text)
+    return Failed(502, "The cluster did not complete the request", text)
 
 
 def _refusal(error: BrokerError) -> Failed:
     """Return a server's refusal as text for users."""
     text = said(error)
     if error.response_code == ResponseCode.NO_PERMISSION:
-        return Failed(403, "The cluster does not allow that", text, "See the rights of the account you logged in with.")
+        return Failed(
+            403, "The cluster denies this request", text, "Check the rights of the account that you logged in with."
+        )
     if error.response_code in (ResponseCode.TOPIC_NOT_EXIST, ResponseCode.NO_MESSAGE, ResponseCode.QUERY_NOT_FOUND):
         return Failed(404, "Not there", text)
-    return Failed(502, "A server refused that", text)
+    return Failed(502, "A server refused the request", text)
 
 
 def fields(request: Request) -> dict[str, list[str]]:

@@ -55,7 +55,7 @@ def _json_view(body: bytes) -> BodyView:
         value = json.loads(body.decode())
         text = json.dumps(value, indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
-        return BodyView("json", problem="The body is no JSON.")
+        return BodyView("json", problem="The body is not JSON.")
     return BodyView("json", visible(text))
 
 

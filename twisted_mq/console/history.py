@@ -66,7 +66,7 @@ class History:
             found = await self._ask()
         except RocketMQError as error:
             if not self._failing:
-                self.log.warn("no figures for the charts, tried again: {error}", error=error)
+                self.log.warn("no metrics for the charts, retrying: {error}", error=error)
             self._failing = True
             return
         finally:

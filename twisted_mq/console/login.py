@@ -42,7 +42,7 @@ class Login:
         if self._settings.accounts or not self._token.take(given):
             self._check_attempts(host)
             self._attempts.failed(host)
-            raise Refused("That is not the token. Each counts once: take the last one that the console printed.")
+            raise Refused("This token is not valid. A token works once: use the last one that the console printed.")
         admin = self._make_admin(self._settings.client_options.credentials)
         return self._sessions.begin("token", self._role(Role.OPERATOR), admin)
 
@@ -51,7 +51,7 @@ class Login:
         self._check_attempts(host)
         if not self._settings.accounts or not access_key or not secret_key:
             self._attempts.failed(host)
-            raise Refused("Give the access key and the secret key of an account of this cluster.")
+            raise Refused("Enter the access key and the secret key of an account of this cluster.")
         admin = self._make_admin(Credentials(access_key, secret_key))
         try:
             role = await self._role_of(admin)
@@ -75,9 +75,7 @@ class Login:
         """
         address = await self._broker(admin)
         if not await self._asks_who(address):
-            raise Refused(
-                "The brokers have no accounts: nobody can be told apart. Start the console without --accounts."
-            )
+            raise Refused("The brokers have no accounts. Start the console without --accounts.")
         try:
             await admin.broker_runtime(address)
         except BrokerError as error:
@@ -88,7 +86,7 @@ class Login:
         brokers = (await admin.cluster_info()).broker_addr_table or {}
         addresses = [address for _, data in sorted(brokers.items()) if (address := select_address(data.broker_addrs))]
         if not addresses:
-            raise Refused("No broker is there that could say whether this account is one.")
+            raise Refused("No broker is running that can check this account.")
         return addresses[0]
 
     async def _asks_who(self, address: str) -> bool:

@@ -114,9 +114,7 @@ class ConsoleService(Service):
         # after the # it never leaves the browser: no log of requests and no other page gets it
         self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)
         login = Login(settings, self._sessions, self._token, Attempts(reactor.seconds), self.admin)
-        self._jobs = Jobs(
-            lambda error: explained(error).text if isinstance(error, FAILURES) else "a defect, see the log"
-        )
+        self._jobs = Jobs(lambda error: explained(error).text if isinstance(error, FAILURES) else "a bug, see the log")
         self._asks_for_history = not settings.accounts or settings.client_options.access_key is not None
         self._own_admin: AdminCalls | None = None
         self._history = History(self._figures, wall_ms(reactor))

@@ -63,7 +63,7 @@ class Visit:
         if not text:
             return default
         if not (text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most):
-            raise BadInput(f"{label} is a whole number from {least} to {most}, not {text!r}.")
+            raise BadInput(f"{label} must be a whole number from {least} to {most}, got {text!r}.")
         return int(text)
 
     def time_ms(self, name: str, label: str) -> int | None:
@@ -74,7 +74,7 @@ class Visit:
         try:
             moment = datetime.datetime.fromisoformat(text)
         except ValueError:
-            raise BadInput(f"{label} is a time in UTC as {TIME_FORM}, not {text!r}.") from None
+            raise BadInput(f"{label} must be a time in UTC like {TIME_FORM}, got {text!r}.") from None
         return int(moment.replace(tzinfo=moment.tzinfo or datetime.UTC).timestamp() * 1000)
 
     def tell(self, text: str, *, good: bool = True, link: str | None = None) -> None:

@@ -51,5 +51,5 @@ def _server(text: str, server: str) -> str:
     found = SERVER.fullmatch(server)
     port = int(found["port"] or DEFAULT_PORT) if found else 0
     if found is None or not 0 < port < 2**16:
-        raise BadAddress(f"coordinator {text!r}: {server!r} is not HOST:PORT (as in zk1:2181,zk2:2181/mq)")
+        raise BadAddress(f"coordinator {text!r}: {server!r} is not HOST:PORT; write it like zk1:2181,zk2:2181/mq")
     return f"{found['host']}:{port}"

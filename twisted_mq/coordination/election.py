@@ -140,7 +140,7 @@ class Candidate:
             pass  # CONNECTED makes it look again
         except CoordinationError as problem:
             self.problem = problem
-            self.log.error("candidate below {path} can't stand: {problem}", path=self.path, problem=problem)
+            self.log.error("candidate below {path} not registered: {problem}", path=self.path, problem=problem)
             self._refused(problem)
         finally:
             self._looks = False

@@ -307,7 +307,11 @@ class MemoryCoordinator:
 
     def _lost(self) -> None:
         self.session_id = 0
-        self._disconnect(SessionLost("the session is over: the coordinator did not hear of this client for its time"))
+        self._disconnect(
+            SessionLost(
+                "the session expired: the coordinator received nothing from this client for the session timeout"
+            )
+        )
         self._told.event(SessionEvent.LOST)
         self._connect()
 

@@ -11,9 +11,9 @@ def check_path(path: str) -> str:
     """Return the path. Raises ValueError if no node can have it: ZooKeeper's rules."""
     parts = path.split("/")
     if path != "/" and (parts[0] or not all(parts[1:]) or len(parts) < 2 or {".", ".."} & set(parts)):
-        raise ValueError(f"not a node's path: {path!r}; it begins with / and has names between single /")
+        raise ValueError(f"not a node path: {path!r}; it must begin with / and have names between single /")
     if any(_is_refused(letter) for letter in path):
-        raise ValueError(f"not a node's path: {path!r} has a letter that ZooKeeper refuses")
+        raise ValueError(f"not a node path: {path!r} has a character that ZooKeeper refuses")
     return path
 
 

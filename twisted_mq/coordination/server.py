@@ -76,7 +76,7 @@ class CoordinationServer(protocol.ServerFactory):
         """See IServer; logged once."""
         if not self._has_ignored:
             self._has_ignored = True
-            self.log.warn("coordinator in memory knows no rights: {scheme} credentials are ignored", scheme=scheme)
+            self.log.warn("coordinator in memory has no access rights: {scheme} credentials are ignored", scheme=scheme)
 
     def stop(self) -> None:
         """Break the connections, and report nothing any more."""

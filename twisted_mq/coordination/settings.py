@@ -35,7 +35,7 @@ class CoordinatorSettings:
     def __attrs_post_init__(self) -> None:
         """Check the settings. Raises ValueError, never with the password in it."""
         if self.auth and not all(self.auth.partition(":")):
-            raise ValueError("orderCoordinatorAuth is not USER:PASSWORD")
+            raise ValueError("orderCoordinatorAuth must be USER:PASSWORD")
         if bool(self.certificate_file) != bool(self.key_file) or (self.certificate_file and not self.ca_file):
             raise ValueError("the coordinator's certificate file needs a key file and a CA file, and the reverse")
 

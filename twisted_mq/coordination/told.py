@@ -68,7 +68,7 @@ class Told:
         try:
             callback(*arguments)
         except Exception:
-            self.log.failure("{callback!r} failed when the coordinator told it", callback=callback)
+            self.log.failure("{callback!r} failed when the coordinator called it", callback=callback)
 
 
 def _drop(kept: dict[object, Listener], key: object) -> None:

@@ -23,11 +23,11 @@ class Reason(enum.Enum):
 
     MISSING = "is missing"
     PARENT_MISSING = "has no parent"
-    EXISTS = "is there already"
+    EXISTS = "already exists"
     VERSION = "has another version"
     CHILDREN = "has children"
-    EPHEMERAL_PARENT = "would be below an ephemeral node, which has no children"
-    ROOT = "stays as it is"
+    EPHEMERAL_PARENT = "would be below an ephemeral node, which cannot have children"
+    ROOT = "is not changed"
 
 
 class NotApplied(Conflict):

@@ -216,7 +216,7 @@ class ZooKeeperCoordinator:
             try:
                 self._run_session(stopping)
             except Exception:
-                self.log.failure("session with ZooKeeper failed, another one begins")
+                self.log.failure("session with ZooKeeper failed, starting another")
             stopping.wait(self._settings.session_seconds / PAUSE)
         self._call_from_thread(self._ended)
 
@@ -285,9 +285,9 @@ class ZooKeeperCoordinator:
         self._held = None
         self._connected = False
         self._session = None
-        self._fail(SessionLost("the session with ZooKeeper is over"))
+        self._fail(SessionLost("the session with ZooKeeper has ended"))
         if had_session:
-            self.log.warn("the session with ZooKeeper is over")
+            self.log.warn("the session with ZooKeeper has ended")
             self._told.event(SessionEvent.LOST)
 
     def _fail(self, error: CoordinationError) -> None:

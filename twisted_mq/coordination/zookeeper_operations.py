@@ -78,7 +78,7 @@ def created_paths(operations: Sequence[Operation], results: Sequence[object]) ->
         if not isinstance(error, NOT_DONE):
             raise translated(error, operation.path)
     if failed:
-        raise CoordinationError("ZooKeeper did nothing and does not say why")
+        raise CoordinationError("ZooKeeper changed nothing and reports no reason")
     created = zip(operations, results, strict=True)
     return tuple(str(path) for operation, path in created if isinstance(operation, Create))
 

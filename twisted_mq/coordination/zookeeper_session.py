@@ -155,7 +155,7 @@ class ZooKeeperSession:
         """
         with self._lock:
             if self._over:
-                raise SessionLost("the session is over")
+                raise SessionLost("the session has ended")
             if not self._linked:
                 raise NoAnswer("no connection to ZooKeeper")
             self._waiting.append((ask, answered))

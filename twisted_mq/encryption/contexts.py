@@ -75,7 +75,7 @@ def read_certificates(place: Place, now: float) -> list[x509.Certificate]:
     try:
         found = x509.load_pem_x509_certificates(place.read())
     except ValueError:
-        raise place.wrong("no certificate in PEM form") from None
+        raise place.wrong("no certificate in PEM format") from None
     moment = datetime.datetime.fromtimestamp(now, datetime.UTC)
     for one in found:
         if one.not_valid_after_utc < moment:
@@ -91,11 +91,11 @@ def read_key(place: Place, password: str | None) -> PrivateKey:
         key = serialization.load_pem_private_key(place.read(), None if password is None else password.encode())
     except TypeError:
         encrypted = "not encrypted" if password else "encrypted"
-        raise place.wrong(f"the key is {encrypted}, see the setting of its password") from None
+        raise place.wrong(f"the key is {encrypted}; check the setting of its password") from None
     except ValueError:
-        raise place.wrong("no private key in PEM form, or another password") from None
+        raise place.wrong("no private key in PEM format, or a wrong password") from None
     if not isinstance(key, PrivateKey):
-        raise place.wrong("neither an RSA nor an EC nor an Ed25519 key")
+        raise place.wrong("not an RSA, EC or Ed25519 key")
     return key
 
 
@@ -167,7 +167,7 @@ def _server_identity(settings: TlsOptions, now: float) -> Identity:
     for name, path in (("tls.server.certPath", certificate), ("tls.server.keyPath", key)):
         if path is None:
             mode = settings.tls_server_mode
-            raise ConfigError(f"is needed where tls.server.mode={mode}", key=name, value="")
+            raise ConfigError(f"is required with tls.server.mode={mode}", key=name, value="")
     places = Place("tls.server.certPath", certificate or ""), Place("tls.server.keyPath", key or "")
     return read_identity(*places, settings.tls_server_key_password, now)
 
@@ -206,7 +206,7 @@ def client_creators(settings: ClientSettings, now: float) -> Callable[[str], IOp
     identity = None
     if settings.cert_path is not None:
         if settings.key_path is None:
-            raise ConfigError(f"is needed with {cert_name}", key=key_name, value="")
+            raise ConfigError(f"is required with {cert_name}", key=key_name, value="")
         places = Place(cert_name, settings.cert_path), Place(key_name, settings.key_path)
         identity = read_identity(*places, settings.key_password, now)
     if not settings.auth_server:

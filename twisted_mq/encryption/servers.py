@@ -93,12 +93,12 @@ class ServerEncryption:
             self.load()
         except (ConfigError, OSError) as error:
             if str(error) != self._damage:
-                self.log.error("certificate stays as it was: {e}", e=error)
+                self.log.error("certificate not replaced: {e}", e=error)
             self._damage = str(error)
             self._stamp = ()
             return
         self._damage = ""
-        self.log.info("certificate read again: {path}", path=self.settings.tls_server_cert_path)
+        self.log.info("certificate reloaded: {path}", path=self.settings.tls_server_cert_path)
 
     def _stamp_now(self) -> Stamp:
         settings = self.settings
@@ -122,7 +122,7 @@ class ServerEncryption:
                 put_below(connection, self, self.clock).dataReceived(data)
             elif self.mode is TlsMode.ENFORCING:
                 peer = connection.transport.getPeer()
-                self.log.warn("connection without encryption closed: peer={h}", h=getattr(peer, "host", peer))
+                self.log.warn("unencrypted connection closed: peer={h}", h=getattr(peer, "host", peer))
                 connection.transport.abortConnection()
             else:
                 connection.dataReceived(data)

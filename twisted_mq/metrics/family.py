@@ -106,7 +106,7 @@ def common_labels(pairs: str, **own: str) -> dict[str, str]:
     for pair in filter(None, pairs.split(",")):
         name, colon, value = pair.partition(":")
         if not colon or not name.strip().isidentifier():
-            raise ConfigError(f"{pair!r} is no name:value", key="metricsLabel", value=pairs)
+            raise ConfigError(f"{pair!r} is not name:value", key="metricsLabel", value=pairs)
         labels[name.strip()] = value.strip()
     return labels | own
 

@@ -108,7 +108,7 @@ def headers_of(text: str) -> list[tuple[str, str]]:
     for pair in filter(None, text.split(",")):
         name, colon, value = pair.partition(":")
         if not colon or not name.strip():
-            raise ConfigError("name:value,name:value is needed", key="metricsGrpcExporterHeader", value="...")
+            raise ConfigError("must be name:value,name:value", key="metricsGrpcExporterHeader", value="...")
         headers.append((name.strip().lower(), value.strip()))
     return headers
 
@@ -129,7 +129,7 @@ class Pusher:
         """Create a pusher. Raises ConfigError."""
         target = options.metrics_grpc_exporter_target.strip()
         if not target:
-            raise ConfigError("host:port of a collector is needed", key="metricsGrpcExporterTarget", value="")
+            raise ConfigError("must be host:port of a collector", key="metricsGrpcExporterTarget", value="")
         self._target = target.partition("://")[2] or target
         secure = target.startswith("https://")
         self._headers = headers_of(options.metrics_grpc_exporter_header)
@@ -158,7 +158,7 @@ class Pusher:
         answer = self._export(request, timeout=self._seconds, metadata=self._headers)
         refused = answer.partial_success
         return (
-            f"{refused.rejected_data_points} figures refused: {refused.error_message}" if refused.error_message else ""
+            f"{refused.rejected_data_points} metrics refused: {refused.error_message}" if refused.error_message else ""
         )
 
     def _sent(self, refused: str) -> None:
@@ -175,7 +175,7 @@ class Pusher:
     def _tell(self, why: str) -> None:
         if not self._failed:
             self._failed = True
-            self.log.warn("figures not pushed, tried again: target={target} {why}", target=self._target, why=why)
+            self.log.warn("metrics not pushed, retrying: target={target} {why}", target=self._target, why=why)
 
     def close(self) -> None:
         """Close the connection."""

@@ -47,8 +47,8 @@ class MetricsPage(Resource):
         self._answer(OK, b"text/plain; version=0.0.4; charset=utf-8", text)
 
     def _failed(self, reason: failure.Failure) -> None:
-        self.log.failure("figures not collected", reason)
-        self._answer(INTERNAL_SERVER_ERROR, b"text/plain; charset=utf-8", b"figures not collected, see the log\n")
+        self.log.failure("metrics not collected", reason)
+        self._answer(INTERNAL_SERVER_ERROR, b"text/plain; charset=utf-8", b"metrics not collected, see the log\n")
 
     def _answer(self, code: int, kind: bytes, text: bytes) -> None:
         waiting, self._waiting = self._waiting, []

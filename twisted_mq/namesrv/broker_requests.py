@@ -113,8 +113,8 @@ def _read(header: RegisterBrokerRequestHeader, command: RemotingCommand) -> Work
 def _check_proof(state: NamesrvState, command: RemotingCommand) -> None:
     secret = state.options.registration_shared_secret
     if secret is not None and not is_proven(command, secret):
-        given = "another one is known" if PROOF in command.ext_fields else "it is missing"
-        raise refuse(f"{PROOF}: registrationSharedSecret has to be known here, {given}", ResponseCode.NO_PERMISSION)
+        given = "it differs" if PROOF in command.ext_fields else "it is missing"
+        raise refuse(f"{PROOF}: registrationSharedSecret is required here, {given}", ResponseCode.NO_PERMISSION)
 
 
 def _order_topics(state: NamesrvState) -> bytes:

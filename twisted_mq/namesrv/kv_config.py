@@ -67,7 +67,7 @@ class KVConfig:
         if size > max(MAX_BYTES, self._size):
             raise KVConfigFull(
                 f"namespace={namespace[:200]} key={key[:200]}: with this value of {len(value)} characters the key-value "
-                f"configuration would have {size} bytes, at most {MAX_BYTES} are taken"
+                f"configuration would have {size} bytes, the limit is {MAX_BYTES}"
             )
         return changed
 
@@ -105,7 +105,7 @@ def _read(path: str) -> Namespaces:
         content = json.load(file)
     table = content.get("configTable") if isinstance(content, dict) else None
     if not isinstance(table, dict) or not all(_is_text_map(keys) for keys in table.values()):
-        raise ValueError("no table of namespaces under configTable")
+        raise ValueError("configTable is not a table of namespaces")
     return table
 
 

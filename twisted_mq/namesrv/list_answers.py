@@ -45,7 +45,7 @@ class ListAnswers:
         if len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
         if len(known[1]) > MAX_BODY_BYTES:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"a list of {len(known[1])} bytes, more than a frame takes")
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"a list of {len(known[1])} bytes, more than fit in a frame")
         return known[1]
 
 

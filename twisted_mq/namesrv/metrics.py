@@ -31,7 +31,7 @@ def _gauge(name: str, help: str, value: Callable[[Scrape], float]) -> Family[Scr
 FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("mq_namesrv_topics", "Topics with a route", lambda s: len(s.state.routes.queues.by_topic)),
     _gauge("mq_namesrv_broker_names", "Names of brokers", lambda s: len(s.state.routes.brokers)),
-    _gauge("mq_namesrv_brokers", "Brokers that live", lambda s: len(s.state.routes.live)),
+    _gauge("mq_namesrv_brokers", "Live brokers", lambda s: len(s.state.routes.live)),
 )
 
 

@@ -59,7 +59,7 @@ def check_lengths(registration: Registration) -> None:
     }
     for member, value in members.items():
         if len(value) > MAX_NAME:
-            remark = f"{member}={value[:60]}...: {len(value)} characters, at most {MAX_NAME} are allowed"
+            remark = f"{member}={value[:60]}...: {len(value)} characters, the limit is {MAX_NAME}"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 

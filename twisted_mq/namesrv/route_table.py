@@ -141,7 +141,9 @@ class RouteTable:
         """Check a registration. Raises BrokerError."""
         check_lengths(registration)
         if not registration.connection.connected_now:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection was lost before its registration's turn came")
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR, "the connection was lost before its registration was processed"
+            )
         for live, address in self._in_the_way(registration, held):
             if live.is_held_by_another(registration.connection, now_ms) and not _is_next_epoch(live, registration):
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, _taken(registration, live, address))
@@ -152,11 +154,13 @@ class RouteTable:
     def _check_share(self, registration: Registration) -> None:
         """Raise BrokerError if no more brokers are accepted, or no more of one address."""
         if len(self.live) >= MAX_BROKERS:
-            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, no more are taken")
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, which is the limit")
         address = registration.connection.share_address
         held = sum(live.connection.share_address == address for live in self.live.values())
         if not may_have(held, len(self.live), MAX_BROKERS):
-            remark = f"{held} of {len(self.live)} brokers are registered from {address}, no more are taken from there"
+            remark = (
+                f"{held} of {len(self.live)} brokers are registered from {address}, which is the limit for one address"
+            )
             raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
 
     def _in_the_way(
@@ -181,7 +185,7 @@ class RouteTable:
                 continue
             new = sum(topic not in known for topic in given)
             if count + new > MAX_QUEUES:
-                remark = f"{count} topics of brokers are registered, at most {MAX_QUEUES} are taken"
+                remark = f"{count} topics of brokers are registered, the limit is {MAX_QUEUES}"
                 raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
             if new:
                 self._check_share_of_queues(registration, new)
@@ -193,7 +197,7 @@ class RouteTable:
         held = sum(len(self.queues.topics_of(name)) for name in names)
         if new > 0 and not may_have(held + new - 1, self.queues.count + new - 1, MAX_QUEUES):
             remark = (
-                f"{held} of {self.queues.count} topics are of brokers at {address}, {new} more are too many from there"
+                f"{held} of {self.queues.count} topics belong to {address}, {new} more exceed the limit for one address"
             )
             raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
 
@@ -266,7 +270,7 @@ class RouteTable:
             if mapping.bname in (None, "", name):
                 self.mappings.put(topic, name, mapping)
             else:
-                self.log.warn("mapping of another broker passed over: topic={t} broker={b}", t=topic, b=name)
+                self.log.warn("mapping of another broker skipped: topic={t} broker={b}", t=topic, b=name)
 
     def _put_live(self, registration: Registration, now_ms: int) -> LiveBroker:
         before = self.live.get(registration.key)
@@ -331,7 +335,7 @@ class RouteTable:
         for cluster in {key.cluster_name, key.cluster_name if held is None else held.cluster}:
             live = self.live.get(BrokerAddress(cluster, key.address))
             if live is not None and live.is_held_by_another(connection, now_ms):
-                remark = f"brokerName={broker_name} brokerAddr={key.address}: its connection lives, and this is another"
+                remark = f"brokerName={broker_name} brokerAddr={key.address}: its connection is alive, and this is another one"
                 raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
 
     def unregister(
@@ -448,5 +452,5 @@ def _taken(registration: Registration, live: LiveBroker, address: BrokerAddress)
     return (
         f"brokerName={registration.broker_name} brokerId={registration.broker_id} brokerAddr={registration.address} "
         f"clusterName={registration.cluster_name}: brokerName={live.broker_name} brokerId={live.broker_id} "
-        f"brokerAddr={address.address} clusterName={address.cluster_name} holds this place, and its connection lives"
+        f"brokerAddr={address.address} clusterName={address.cluster_name} holds this place, and its connection is alive"
     )

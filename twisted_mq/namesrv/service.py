@@ -115,7 +115,7 @@ class NamesrvService(service.Service):
         self.metrics_port = bound.getsockname()[1]
         site = metrics_site(self._state, self.factory)
         self._metrics = listen(interfaces.IReactorSocket(self._reactor), bound, site)
-        self.log.info("figures at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
+        self.log.info("metrics at http://{host}:{port}/metrics", host=host, port=self.metrics_port)
 
     def _push_figures(self) -> None:
         """Push metrics to a collector if the settings name one. Raises ConfigError, MissingExtra."""
@@ -137,7 +137,7 @@ class NamesrvService(service.Service):
         )
         self._pusher = pusher
         seconds = options.metric_grpc_exporter_interval_in_mills / 1000
-        self._looks.append(PeriodicJob("push of figures", self._reactor, seconds, pusher.push))
+        self._looks.append(PeriodicJob("push of metrics", self._reactor, seconds, pusher.push))
 
     def _ask_first(self) -> None:
         """Put access control and encryption before the processors if the settings ask for them. Raises ConfigError."""
@@ -151,12 +151,12 @@ class NamesrvService(service.Service):
             plain = access.plain
             in_thread = threads_of(self._reactor)
             self._looks.append(
-                PeriodicJob("look at accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
+                PeriodicJob("check of accounts", self._reactor, LOOK_SECONDS, lambda: in_thread(plain.look))
             )
         encryption = self._encryption = server_encryption(options, time_of_day(self._reactor), self._reactor)
         if encryption is not None:
             self.factory.expect = encryption.expect
-            self._looks.append(PeriodicJob("look at certificates", self._reactor, LOOK_SECONDS, encryption.look))
+            self._looks.append(PeriodicJob("check of certificates", self._reactor, LOOK_SECONDS, encryption.look))
 
     def stopService(self) -> defer.Deferred[None]:
         """Close the socket and all connections. Fires when that is done, never with a failure. A second call does nothing."""
@@ -169,10 +169,10 @@ class NamesrvService(service.Service):
         pusher, self._pusher = self._pusher, None
         steps: list[Step] = [
             *([("end of the scan", scan.stop)] if scan is not None else ()),
-            *[("end of looks at files", look.stop) for look in looks],
+            *[("end of file checks", look.stop) for look in looks],
             *([("close of the port", listening.stopListening)] if listening is not None else ()),
-            *([("close of the page of figures", metrics.stopListening)] if metrics is not None else ()),
-            *([("end of pushed figures", pusher.close)] if pusher is not None else ()),
+            *([("close of the metrics page", metrics.stopListening)] if metrics is not None else ()),
+            *([("end of pushed metrics", pusher.close)] if pusher is not None else ()),
             ("end of sliced work", self._turns.stop),
             ("close of connections", self.factory.close_all),
             *([("close of connections to brokers", client.close)] if client is not None else ()),
@@ -216,7 +216,7 @@ class NamesrvService(service.Service):
         for address in change.tell:
             command = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, encode_header(header))
             self._client.invoke_one_way(address, command).addErrback(
-                lambda reason: self.log.info("lowest broker id not told: {e}", e=reason.value)
+                lambda reason: self.log.info("brokers not notified of the lowest id: {e}", e=reason.value)
             )
 
 

@@ -60,9 +60,7 @@ def answer(
 def check_size(command: RemotingCommand, limit: int) -> bytes:
     """Return the body. Raises BrokerError if it is longer than any body of such a request."""
     if len(command.body) > limit:
-        raise refuse(
-            f"a body of {len(command.body)} bytes, at most {limit} are allowed", ResponseCode.INVALID_PARAMETER
-        )
+        raise refuse(f"a body of {len(command.body)} bytes, the limit is {limit}", ResponseCode.INVALID_PARAMETER)
     return command.body
 
 

@@ -15,7 +15,7 @@ from twisted_mq.remoting.listen import PortError
 
 class Options(DaemonOptions[NamesrvOptions]):
     synopsis = "[options]"
-    longdesc = """A RocketMQ name server: brokers register here, clients ask here for routes.
+    longdesc = """Run a RocketMQ name server: brokers register here, and clients ask for routes.
 
     Example: twistd --nodaemon --pidfile= mqnamesrv --port 9876"""
     daemon = "mqnamesrv"

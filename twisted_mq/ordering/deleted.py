@@ -18,6 +18,6 @@ def deleted_of_topic(text: str, topic: str) -> dict[int, int]:
     """Return counts by queue of one topic. Raises ValueError for a text that deleted_text did not make."""
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise ValueError(f"{DELETED_UNCONSUMED} is {text!r}, an object is needed")
+        raise ValueError(f"{DELETED_UNCONSUMED} must be a JSON object, got {text!r}")
     rows = [(*place.rpartition("/"), count) for place, count in found.items()]
     return {int(queue_id): int(count) for name, _, queue_id, count in rows if name == topic}

@@ -28,7 +28,7 @@ class DocumentFault(Exception):
     @property
     def remedy(self) -> str:
         """Return what an operator can do about the fault."""
-        return "put the node right by hand"
+        return "correct the node by hand"
 
 
 class Overtaken(DocumentFault):
@@ -36,8 +36,8 @@ class Overtaken(DocumentFault):
 
     def __init__(self, path: str, lists: Lists, mark: StoreMark) -> None:
         reason = (
-            f"the coordinator went back: the store of {mark.group} has messages of epoch {mark.epoch}, which these lists do"
-            " not know"
+            f"the coordinator has an older state: the store of {mark.group} has messages of epoch {mark.epoch}, which is not "
+            "in these lists"
         )
         super().__init__(path, "epoch", lists.epoch, reason)
         self.lists = lists
@@ -130,7 +130,7 @@ def decode_topic(path: str, data: bytes) -> OrderedTopic:
     """Decode a declaration. Raises DocumentFault."""
     document = _Document(path, data)
     queues = document.take("queues", _is_number(1, MOST_QUEUES), f"1 to {MOST_QUEUES} queues")
-    groups = document.take("groups", _is_names, "a list of broker names, at least one, none twice")
+    groups = document.take("groups", _is_names, "a list of one or more different broker names")
     together = document.take("together", _is_bool, "true or false")
     return OrderedTopic(path.rpartition("/")[2], queues, tuple(groups), together)
 
@@ -147,7 +147,7 @@ def decode_lists(path: str, data: bytes) -> Lists:
 def read_lists(path: str, data: bytes) -> Lists:
     """Decode lists, including overtaken ones. Raises DocumentFault for any other fault."""
     document = _Document(path, data)
-    epoch = document.take("epoch", _is_number(0), "a number from 0 on")
+    epoch = document.take("epoch", _is_number(0), "a number of at least 0")
     send = document.take("send", _is_texts, "a list of broker names")
     consume = document.take("consume", _is_terms, "a list of [broker name, epoch]")
     stores = document.take("stores", _is_marks, "a list of [broker name, epoch, leader]", default=[])
@@ -179,7 +179,7 @@ def decode_unreached(path: str, data: bytes) -> UnreachedHead:
     """Decode a report. Raises DocumentFault."""
     document = _Document(path, data)
     group = document.take("group", _is_text, "a broker name")
-    epoch = document.take("epoch", _is_number(1), "a number from 1 on")
+    epoch = document.take("epoch", _is_number(1), "a number of at least 1")
     return UnreachedHead(group, epoch, document.take("client", _is_text, "a client id"))
 
 
@@ -191,17 +191,17 @@ class _Document:
         try:
             self.values = json.loads(data)
         except ValueError as error:
-            raise DocumentFault(path, "", data.decode(errors="replace"), f"no JSON ({error})") from None
+            raise DocumentFault(path, "", data.decode(errors="replace"), f"not JSON ({error})") from None
         if not isinstance(self.values, dict):
-            raise DocumentFault(path, "", self.values, "no JSON object")
+            raise DocumentFault(path, "", self.values, "not a JSON object")
 
     def take(self, field: str, fits: Callable[[Any], bool], wanted: str, default: object = None) -> Any:
         """Return a field's value. Raises DocumentFault if it does not fit, or is missing without a default."""
         if field not in self.values and default is None:
-            raise DocumentFault(self.path, field, None, f"is missing, {wanted} is needed")
+            raise DocumentFault(self.path, field, None, f"is missing, it must be {wanted}")
         value = self.values.get(field, default)
         if not fits(value):
-            raise DocumentFault(self.path, field, value, f"{wanted} is needed")
+            raise DocumentFault(self.path, field, value, f"must be {wanted}")
         return value
 
 

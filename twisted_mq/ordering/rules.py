@@ -136,7 +136,7 @@ def _ready(lists: Lists, event: Ready, fault: Fault) -> Lists:
     if group in lists.send:
         return lists
     if lists.has_backlog(group):
-        raise HasBacklog(group, "what it took is not consumed yet")
+        raise HasBacklog(group, "its messages are not consumed yet")
     _check_well(group, fault)
     return attrs.evolve(lists, send=(*lists.send, group)) if lists.send else _promoted(lists, (group,), fault)
 
@@ -148,7 +148,7 @@ def _drained(lists: Lists, event: Drained, fault: Fault) -> Lists:
     if lists.consumed != term:
         raise NotConsumed(event.group, f"{lists.consume[0].group} is consumed before it")
     if lists.head == event.group:
-        raise TakesSends(event.group, "it takes sends")
+        raise TakesSends(event.group, "it accepts sends")
     return attrs.evolve(lists, consume=lists.consume[1:])
 
 
@@ -158,9 +158,9 @@ def _moved(lists: Lists, event: Moved, fault: Fault) -> Lists:
         return lists
     _check_well(group, fault)
     if lists.has_backlog(group):
-        raise HasBacklog(group, "what it took is not consumed yet; it joins the send list by itself after that")
+        raise HasBacklog(group, "its messages are not consumed yet; after that it joins the send list")
     if group not in lists.send:
-        raise NotWaiting(group, "it is not in the send list; its master puts it there as soon as it knows the topic")
+        raise NotWaiting(group, "it is not in the send list; its master adds it when it knows the topic")
     return _promoted(lists, (group, *(one for one in lists.send[1:] if one != group)), fault)
 
 
@@ -229,11 +229,11 @@ def fault_of(lists: Lists) -> tuple[str, str] | None:
     epochs = [term.epoch for term in lists.consume]
     last = lists.consume[-1] if lists.consume else None
     rows = (
-        ("send", len(set(lists.send)) < len(lists.send), "names a group twice"),
-        ("consume", len(set(groups)) < len(groups), "names a group twice"),
+        ("send", len(set(lists.send)) < len(lists.send), "has a group twice"),
+        ("consume", len(set(groups)) < len(groups), "has a group twice"),
         ("consume", sorted(epochs) != epochs, "has epochs that go down"),
         ("consume", any(not 1 <= epoch <= lists.epoch for epoch in epochs), "has an epoch that is not one of 1 to epoch"),
         ("consume", lists.head is not None and last != Term(lists.head, lists.epoch), "does not end with the send list's head"),
-        ("send", not set(lists.send[1:]).isdisjoint(groups), "has a group behind its head that is still to be consumed"),
+        ("send", not set(lists.send[1:]).isdisjoint(groups), "has a group after its head that is not consumed yet"),
     )  # fmt: skip
     return next(((name, what) for name, wrong, what in rows if wrong), None)

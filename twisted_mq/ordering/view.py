@@ -163,7 +163,7 @@ class OrderView:
                 return self.problems[path]
         if topic not in self.topics:
             return f"{topic_path(topic)} is missing: declare the topic with mq order create"
-        missing = f"{unit_path(topic, unit)} is missing: declare the topic anew with mq order create"
+        missing = f"{unit_path(topic, unit)} is missing: declare the topic again with mq order create"
         return None if (topic, unit) in self.units else missing
 
     # following
@@ -274,7 +274,7 @@ class OrderView:
             return None
         version, epoch = self._read_last.get(key, (0, 0))
         if lists.epoch < epoch and node.version > version:
-            self._note_problem(path, f"{path}: epoch: it was {epoch} already and only rises, got {lists.epoch}")
+            self._note_problem(path, f"{path}: epoch: must not be lower than {epoch}, got {lists.epoch}")
             return None
         self._read_last[key] = node.version, lists.epoch
         return lists

@@ -25,7 +25,7 @@ PARTS_OF_SLICE = 50
 def check_count(name: str, count: int) -> None:
     """Raise ProxyError if a call has too many parts."""
     if count > MOST_PARTS:
-        raise ProxyError("BAD_REQUEST", f"{name}: {count} in one call, at most {MOST_PARTS} are allowed")
+        raise ProxyError("BAD_REQUEST", f"{name}: {count} in one call, the limit is {MOST_PARTS}")
 
 
 def checked_topic(resource: Any) -> str:
@@ -69,9 +69,7 @@ def check_message(message: Any, options: ProxyOptions, max_body_bytes: int, now_
     if size == 0 and options.enable_message_body_empty_check:
         raise ProxyError("MESSAGE_BODY_EMPTY", "message body is empty")
     if size > max_body_bytes:
-        raise ProxyError(
-            "MESSAGE_BODY_TOO_LARGE", f"message body has {size} bytes, at most {max_body_bytes} are allowed"
-        )
+        raise ProxyError("MESSAGE_BODY_TOO_LARGE", f"message body has {size} bytes, the limit is {max_body_bytes}")
 
 
 def _check_text(code: str, name: str, text: str, no: str = "") -> None:
@@ -90,7 +88,9 @@ def _check_group(system: Any, options: ProxyOptions) -> None:
     if not group.strip():
         raise ProxyError("ILLEGAL_MESSAGE_GROUP", "message_group is blank")
     if len(group.encode()) >= options.max_message_group_size:
-        raise ProxyError("ILLEGAL_MESSAGE_GROUP", f"message_group has {options.max_message_group_size} bytes or more")
+        raise ProxyError(
+            "ILLEGAL_MESSAGE_GROUP", f"message_group must have less than {options.max_message_group_size} bytes"
+        )
     _check_text("ILLEGAL_MESSAGE_GROUP", "message_group", group)
 
 
@@ -99,7 +99,7 @@ def _check_properties(message: Any, options: ProxyOptions) -> None:
     if len(properties) > options.user_property_max_num:
         raise ProxyError(
             "MESSAGE_PROPERTIES_TOO_LARGE",
-            f"{len(properties)} user properties, at most {options.user_property_max_num} are allowed",
+            f"{len(properties)} user properties, the limit is {options.user_property_max_num}",
         )
     size = len(system.tag.encode()) + sum(len(key.encode()) for key in system.keys)
     for name, value in properties.items():
@@ -111,7 +111,7 @@ def _check_properties(message: Any, options: ProxyOptions) -> None:
     if size > options.max_user_property_size:
         raise ProxyError(
             "MESSAGE_PROPERTIES_TOO_LARGE",
-            f"properties have {size} bytes, at most {options.max_user_property_size} are allowed",
+            f"properties have {size} bytes, the limit is {options.max_user_property_size}",
         )
 
 
@@ -121,15 +121,14 @@ def _check_times(system: Any, options: ProxyOptions, now_ms: int) -> None:
         if ahead > options.max_delay_time_mills:
             raise ProxyError(
                 "ILLEGAL_DELIVERY_TIME",
-                f"delivery_timestamp is {ahead} ms ahead, at most {options.max_delay_time_mills} are allowed",
+                f"delivery_timestamp is {ahead} ms ahead, the limit is {options.max_delay_time_mills}",
             )
     if system.HasField("orphaned_transaction_recovery_duration"):
         seconds = system.orphaned_transaction_recovery_duration.seconds
         if seconds > options.max_transaction_recovery_second:
             raise ProxyError(
                 "BAD_REQUEST",
-                f"orphaned_transaction_recovery_duration is {seconds} s,"
-                f" at most {options.max_transaction_recovery_second} are allowed",
+                f"orphaned_transaction_recovery_duration is {seconds} s, the limit is {options.max_transaction_recovery_second}",
             )
 
 
@@ -137,7 +136,7 @@ def check_received_invisible(ms: int, options: ProxyOptions) -> None:
     """Raise ProxyError for an invisible duration that a receive may not ask for."""
     low, high = options.min_invisible_time_mills_for_recv, options.max_invisible_time_mills
     if not low <= ms <= high:
-        raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"invisible_duration is {ms} ms, {low} to {high} are allowed")
+        raise ProxyError("ILLEGAL_INVISIBLE_TIME", f"invisible_duration is {ms} ms, it must be {low} to {high}")
 
 
 def check_changed_invisible(ms: int, options: ProxyOptions) -> None:
@@ -145,5 +144,5 @@ def check_changed_invisible(ms: int, options: ProxyOptions) -> None:
     if not 0 <= ms <= options.max_invisible_time_mills:
         raise ProxyError(
             "ILLEGAL_INVISIBLE_TIME",
-            f"invisible_duration is {ms} ms, 0 to {options.max_invisible_time_mills} are allowed",
+            f"invisible_duration is {ms} ms, it must be 0 to {options.max_invisible_time_mills}",
         )

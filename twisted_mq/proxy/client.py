@@ -100,7 +100,7 @@ class GrpcClient:
         Raises BrokerError if that is too much.
         """
         if not self.budget.remember(self, size - self._remembered.get(name, 0)):
-            remark = f"{size} more bytes of client {self.client_id} are too many to remember"
+            remark = f"{size} more bytes of client {self.client_id} exceed the limit"
             raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
         self._remembered[name] = size
 
@@ -112,7 +112,7 @@ class GrpcClient:
     def send_request(self, request: Request, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
         """Return the client's answer to a request of a broker, see `relays`. Fails with RemotingError."""
         if self.requests is None:
-            return defer.fail(RemotingSendError(f"client {self.client_id} takes no requests"))
+            return defer.fail(RemotingSendError(f"client {self.client_id} does not support requests"))
         return self.requests(self, request, timeout_seconds)
 
     def send_one_way(self, command: RemotingCommand) -> None:

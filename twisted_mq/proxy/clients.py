@@ -68,7 +68,7 @@ class Clients:
         client = self.stranger(call, user)
         client.remember("settings", settings.ByteSize() + CLIENT_BYTES)
         if client.client_id not in self._known and len(self._known) >= MOST_CLIENTS:
-            raise ProxyError("TOO_MANY_REQUESTS", f"{len(self._known)} clients are connected")
+            raise ProxyError("TOO_MANY_REQUESTS", f"{len(self._known)} clients are connected, which is the limit")
         if client.settings is None:
             client.since = self._clock.seconds()
         client.settings = settings
@@ -88,7 +88,7 @@ class Clients:
         self._waiting.setdefault(client_id, []).append(waiting)
 
         def never(result: object, _: float) -> NoReturn:
-            raise NoSettings("UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client_id} have come by Telemetry")
+            raise NoSettings("UNRECOGNIZED_CLIENT_TYPE", f"client {client_id} has not sent its settings with Telemetry")
 
         waiting.addTimeout(SETTINGS_SECONDS, self._clock, onTimeoutCancel=never)
         return waiting.addCallback(lambda _: self.stranger(call, user))
@@ -139,14 +139,14 @@ class Clients:
             try:
                 self.commands(client, command)
             except RocketMQError as error:
-                self.log.warn("not told to a client: client={c} {e}", c=client.client_id, e=error)
+                self.log.warn("client not notified: client={c} {e}", c=client.client_id, e=error)
 
 
 def client_id_of(call: Call) -> str:
     """Return the client id of a call. Raises ProxyError if the call has none."""
     client_id = call.metadata.get("x-mq-client-id")
     if not client_id.strip():
-        raise ProxyError("CLIENT_ID_REQUIRED", "metadata x-mq-client-id is needed")
+        raise ProxyError("CLIENT_ID_REQUIRED", "metadata x-mq-client-id is required")
     if not client_id.isprintable():
         raise ProxyError("BAD_REQUEST", f"metadata x-mq-client-id {client_id!r} has characters that are not allowed")
     return client_id

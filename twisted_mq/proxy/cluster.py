@@ -145,7 +145,7 @@ class ClusterBrokers:
         """See `Brokers.ask`. Cancelled, the request goes on: its answer is `unwanted`."""
         address = self._routes.master_now(broker_name)
         if address is None:
-            return defer.fail(RemotingConnectError(f"no route names a master of broker {broker_name}"))
+            return defer.fail(RemotingConnectError(f"no route has a master of broker {broker_name}"))
         signatures = self._signatures
         if signatures is not None and client.access_key is not None:
             signatures.sign_as(client.access_key, command)
@@ -161,7 +161,7 @@ class ClusterBrokers:
                 unwanted(result)
 
         asked.addBoth(tell)
-        asked.addErrback(lambda reason: self.log.warn("late answer not given back: {e}", e=reason.value))
+        asked.addErrback(lambda reason: self.log.warn("message of a late answer not returned: {e}", e=reason.value))
         return waiting if signatures is None else waiting.addCallback(_permitted)
 
     def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
@@ -208,9 +208,7 @@ class ClusterBrokers:
 
     def _checked(self, channel: Channel, command: RemotingCommand) -> Answer:
         if not self.check_transaction(command):
-            self.log.warn(
-                "transaction not asked about, no producer of its topic is connected: peer={p}", p=channel.address
-            )
+            self.log.warn("transaction not checked, no producer of its topic is connected: peer={p}", p=channel.address)
         return None
 
 

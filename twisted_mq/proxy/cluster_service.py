@@ -53,7 +53,7 @@ class ProxyService(service.Service):
         super().startService()
         options, reactor = self._options, self._reactor
         if not options.name_servers:
-            raise ConfigError("is needed, or the environment's NAMESRV_ADDR", key="namesrvAddr", value="")
+            raise ConfigError("is required, or the environment variable NAMESRV_ADDR", key="namesrvAddr", value="")
         with bind(options.bind_address, options.grpc_server_port, "grpcServerPort") as bound:
             signatures = _signatures(options, reactor)
             brokers = self._brokers = ClusterBrokers(
@@ -72,7 +72,7 @@ class ProxyService(service.Service):
             self._grpc = grpc
             self.port = grpc.port
         brokers.start()
-        self.log.info("proxy in front of {servers}", servers=";".join(options.name_servers))
+        self.log.info("proxy for the name servers {servers}", servers=";".join(options.name_servers))
 
     def _show_metrics(self, grpc: GrpcPort, undo: contextlib.ExitStack) -> None:
         """Serve the metrics page if the settings say so. Raises PortError, ConfigError, MissingExtra."""
@@ -133,6 +133,6 @@ def _signatures(options: ProxyServiceOptions, clock: interfaces.IReactorTime) ->
         return None
     own = inner_credentials(options.inner_client_authentication_credentials)
     if own is None:
-        reason = "needs innerClientAuthenticationCredentials, which brokers have too: they are asked about users"
+        reason = "needs innerClientAuthenticationCredentials, the same as at the brokers, which are asked about users"
         raise ConfigError(reason, key="authenticationEnabled", value="true")
     return Signatures(own, clock, authorizes=options.authorization_enabled)

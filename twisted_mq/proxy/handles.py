@@ -50,14 +50,14 @@ def parse_handle(text: str) -> Handle:
     """Raises ProxyError for a text that is no handle."""
     parts = text.split(" ")
     if not PARTS <= len(parts) <= PARTS + 1:
-        raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle has {len(parts)} parts, 8 or 9 are needed")
+        raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle has {len(parts)} parts, it must have 8 or 9")
     try:
         receipt = Receipt.parse(" ".join(parts[:PARTS]))
     except ReceiptError as error:
         raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle: {error}") from None
     offset = UNKNOWN_OFFSET if len(parts) == PARTS else parse_int(parts[PARTS], 64)
     if offset is None:
-        raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle: commitLogOffset {parts[PARTS]!r} is no number")
+        raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle: commitLogOffset {parts[PARTS]!r} is not a number")
     return Handle(receipt, offset)
 
 
@@ -65,5 +65,5 @@ def live_handle(text: str, now_ms: int) -> Handle:
     """Return the handle. Raises ProxyError for a malformed text, or if the message is visible again."""
     handle = parse_handle(text)
     if handle.expires_ms <= now_ms:
-        raise ProxyError("INVALID_RECEIPT_HANDLE", "receipt_handle is expired")
+        raise ProxyError("INVALID_RECEIPT_HANDLE", "receipt_handle has expired")
     return handle

@@ -92,7 +92,7 @@ class LocalBrokers:
     ) -> defer.Deferred[RemotingCommand]:
         """See `Brokers.ask`. Requests for another broker are refused. Cancelling a call cancels the pop that it holds."""
         if broker_name != self._broker.broker_name:
-            remark = f"broker {broker_name} is not served here, but {self._broker.broker_name}"
+            remark = f"broker {broker_name} is not served here; this is broker {self._broker.broker_name}"
             return defer.fail(BrokerError(ResponseCode.SYSTEM_ERROR, remark))
         processor = self._broker.processors.get(command.code)
         if processor is None:

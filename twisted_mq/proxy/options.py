@@ -39,7 +39,7 @@ class ProxyOptions:
     channel_expired_timeout: int = option(
         "channelExpiredTimeout",
         120_000,
-        "ms without heartbeats after which a client is gone and its messages come back",
+        "ms without heartbeats after which a client is removed and its messages are delivered again",
         type="long",
         low=1,
     )
@@ -52,12 +52,12 @@ class ProxyOptions:
     max_user_property_size: int = option(
         "maxUserPropertySize", 16_384, "bytes of names and values of a message's properties, tag and keys", low=1
     )
-    user_property_max_num: int = option("userPropertyMaxNum", 128, "properties that a user gives one message", low=0)
+    user_property_max_num: int = option("userPropertyMaxNum", 128, "number of user properties of a message", low=0)
     max_message_group_size: int = option(
-        "maxMessageGroupSize", 64, "a message group is shorter than so many bytes", low=1
+        "maxMessageGroupSize", 64, "limit in bytes of a message group, exclusive", low=1
     )
     enable_message_body_empty_check: bool = option(
-        "enableMessageBodyEmptyCheck", True, "gRPC clients cannot send messages without a body"
+        "enableMessageBodyEmptyCheck", True, "refuse messages without a body from gRPC clients"
     )
     enable_topic_message_type_check: bool = option(
         "enableTopicMessageTypeCheck", True, "a message must have the type of its topic (message.type)"
@@ -65,20 +65,20 @@ class ProxyOptions:
     min_invisible_time_mills_for_recv: int = option(
         "minInvisibleTimeMillsForRecv",
         10_000,
-        "least ms of invisibility that a receive may ask for",
+        "shortest ms of invisibility that a receive may request",
         type="long",
         low=1,
     )
     max_invisible_time_mills: int = option(
-        "maxInvisibleTimeMills", 43_200_000, "most ms of invisibility", type="long", low=1
+        "maxInvisibleTimeMills", 43_200_000, "longest ms of invisibility", type="long", low=1
     )
     max_delay_time_mills: int = option(
-        "maxDelayTimeMills", 86_400_000, "most ms until a delayed message's delivery", type="long", low=0
+        "maxDelayTimeMills", 86_400_000, "longest ms until the delivery of a delayed message", type="long", low=0
     )
     max_transaction_recovery_second: int = option(
         "maxTransactionRecoverySecond",
         3600,
-        "most s until a producer is asked about its transaction",
+        "longest time in s until a producer is asked about its transaction",
         type="long",
         low=1,
     )
@@ -86,42 +86,42 @@ class ProxyOptions:
         "defaultInvisibleTimeMills", 60_000, "ms of invisibility of receives that are renewed", type="long", low=1
     )
     grpc_client_producer_max_attempts: int = option(
-        "grpcClientProducerMaxAttempts", 3, "how often producers try to send a message", low=1
+        "grpcClientProducerMaxAttempts", 3, "number of attempts of producers to send a message", low=1
     )
     grpc_client_producer_backoff_initial_millis: int = option(
-        "grpcClientProducerBackoffInitialMillis", 10, "ms before a producer's second try", type="long", low=0
+        "grpcClientProducerBackoffInitialMillis", 10, "ms before the second attempt of a producer", type="long", low=0
     )
     grpc_client_producer_backoff_max_millis: int = option(
-        "grpcClientProducerBackoffMaxMillis", 1000, "most ms between a producer's tries", type="long", low=0
+        "grpcClientProducerBackoffMaxMillis", 1000, "longest ms between two attempts of a producer", type="long", low=0
     )
     grpc_client_producer_backoff_multiplier: int = option(
-        "grpcClientProducerBackoffMultiplier", 2, "what that time grows by with each try", low=1
+        "grpcClientProducerBackoffMultiplier", 2, "factor by which that time grows with each attempt", low=1
     )
     grpc_client_consumer_min_long_polling_timeout_millis: int = option(
-        "grpcClientConsumerMinLongPollingTimeoutMillis", 5000, "least ms that a receive waits", type="long", low=0
+        "grpcClientConsumerMinLongPollingTimeoutMillis", 5000, "shortest ms that a receive waits", type="long", low=0
     )
     grpc_client_consumer_max_long_polling_timeout_millis: int = option(
-        "grpcClientConsumerMaxLongPollingTimeoutMillis", 20_000, "most ms that a receive waits", type="long", low=0
+        "grpcClientConsumerMaxLongPollingTimeoutMillis", 20_000, "longest ms that a receive waits", type="long", low=0
     )
     grpc_client_consumer_long_polling_batch_size: int = option(
-        "grpcClientConsumerLongPollingBatchSize", 32, "messages that consumers are told to receive at once", low=1
+        "grpcClientConsumerLongPollingBatchSize", 32, "number of messages that consumers receive at once", low=1
     )
     enable_proxy_auto_renew: bool = option(
-        "enableProxyAutoRenew", True, "messages of push consumers stay invisible while they are being consumed"
+        "enableProxyAutoRenew", True, "keep messages of push consumers invisible while they are consumed"
     )
     renew_ahead_time_millis: int = option(
         "renewAheadTimeMillis", 10_000, "ms before its end that invisibility is renewed", type="long", low=1
     )
     renew_max_time_millis: int = option(
-        "renewMaxTimeMillis", 10_800_000, "ms after which it is renewed no more", type="long", low=1
+        "renewMaxTimeMillis", 10_800_000, "ms after which it is no longer renewed", type="long", low=1
     )
     renew_schedule_period_millis: int = option(
-        "renewSchedulePeriodMillis", 5000, "ms between looks at what has to be renewed", type="long", low=1
+        "renewSchedulePeriodMillis", 5000, "ms between checks for renewals", type="long", low=1
     )
     invisible_time_millis_when_clear: int = option(
         "invisibleTimeMillisWhenClear",
         1000,
-        "ms after which messages of a client that is gone come back",
+        "ms after which messages of a removed client are delivered again",
         type="long",
         low=1,
     )
@@ -132,7 +132,11 @@ class ProxyOptions:
         low=1,
     )
     transaction_data_expire_millis: int = option(
-        "transactionDataExpireMillis", 30_000, "ms for which a transaction's place is known", type="long", low=1
+        "transactionDataExpireMillis",
+        30_000,
+        "ms for which the location of a transaction is stored",
+        type="long",
+        low=1,
     )
 
 
@@ -148,7 +152,7 @@ def read_json(path: str) -> list[Entry]:
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", path=path, key="proxyConfigPath", value=path) from None
     if not isinstance(found, dict):
-        raise ConfigError("a JSON object is needed", path=path, key="proxyConfigPath", value=path)
+        raise ConfigError("must be a JSON object", path=path, key="proxyConfigPath", value=path)
     return [Entry(key, _text(value), line=_line(content, key)) for key, value in found.items()]
 
 
@@ -194,7 +198,7 @@ class ProxyServiceOptions(ProxyOptions):
 
     # the process
 
-    grpc_server_port: int = option("grpcServerPort", 8081, "port for gRPC clients; 0 a free one", low=0, high=65535)
+    grpc_server_port: int = option("grpcServerPort", 8081, "port for gRPC clients; 0: a free port", low=0, high=65535)
     bind_address: str = option("bindAddress", "0.0.0.0", "address to listen on; ours")
     namesrv_addr: str | None = option(
         "namesrvAddr",
@@ -212,22 +216,26 @@ class ProxyServiceOptions(ProxyOptions):
         "PROM: metrics for Prometheus at /metrics; metrics are not pushed to a collector",
         type=MetricsExporterType,
     )
-    metrics_prom_exporter_host: str = option("metricsPromExporterHost", "", "address of the page; empty: bindAddress")
+    metrics_prom_exporter_host: str = option(
+        "metricsPromExporterHost", "", "address of the metrics page; empty: bindAddress"
+    )
     metrics_prom_exporter_port: int = option(
-        "metricsPromExporterPort", 5557, "port of the page; 0: any free one", limits=PORT
+        "metricsPromExporterPort", 5557, "port of the metrics page; 0: a free port", limits=PORT
     )
     metrics_label: str = option("metricsLabel", "", "labels of every metric, as name:value,name:value")
     rocket_mq_cluster_name: str = option(
         "rocketMQClusterName", "DefaultCluster", "cluster whose brokers are asked about users"
     )
     authentication_enabled: bool = option(
-        "authenticationEnabled", False, "calls need a user's signature; brokers are asked about users and check rights"
+        "authenticationEnabled",
+        False,
+        "calls need the signature of a user; brokers are asked about users and check rights",
     )
     authorization_enabled: bool = option(
         "authorizationEnabled",
         False,
-        "rights are checked: by the brokers, which have this setting too, and for routes and settings of clients by the"
-        " proxy; needs authenticationEnabled",
+        "brokers check rights, and need this setting too; the proxy checks routes and settings of clients; requires "
+        "authenticationEnabled",
     )
     inner_client_authentication_credentials: str | None = option(
         "innerClientAuthenticationCredentials",
@@ -236,14 +244,14 @@ class ProxyServiceOptions(ProxyOptions):
         type="string",
         secret=True,
     )
-    tls_enable: bool = option("tls.enable", False, "requests to name servers and brokers are encrypted; ours")
+    tls_enable: bool = option("tls.enable", False, "encrypt requests to name servers and brokers; ours")
     tls_client_auth_server: bool = option(
         "tls.client.authServer",
         False,
-        "their certificates have to be signed by one of tls.client.trustCertPath; ours",
+        "their certificates must be signed by one of tls.client.trustCertPath; ours",
     )
     tls_client_trust_cert_path: str | None = option(
-        "tls.client.trustCertPath", None, "PEM file of certificates that theirs are signed with; ours", type="string"
+        "tls.client.trustCertPath", None, "PEM file of the authorities of their certificates; ours", type="string"
     )
     tls_cert_path: str | None = option("tlsCertPath", None, "PEM file of the port's certificate", type="string")
     tls_key_path: str | None = option("tlsKeyPath", None, "PEM file of its private key", type="string")

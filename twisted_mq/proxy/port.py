@@ -64,7 +64,7 @@ class GrpcPort:
         self._listening = listen(sockets, bound, self.factory)
         self.messaging.start()
         if self._encryption is not None:
-            self._look = PeriodicJob("look at certificates", self.clock, LOOK_SECONDS, self._encryption.look)
+            self._look = PeriodicJob("check of certificates", self.clock, LOOK_SECONDS, self._encryption.look)
         self.log.info("gRPC clients are served: port={port}", port=self.port)
 
     def stop_listening(self) -> defer.Deferred[None]:

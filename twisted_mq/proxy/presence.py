@@ -36,7 +36,7 @@ class Presence:
 
     def start(self) -> None:
         """Start to look for silent clients periodically."""
-        self._job = PeriodicJob("look for silent gRPC clients", self._parts.clock, SCAN_SECONDS, self.look)
+        self._job = PeriodicJob("check for silent gRPC clients", self._parts.clock, SCAN_SECONDS, self.look)
 
     def stop(self) -> None:
         """Stop looking. A second call does nothing."""
@@ -86,6 +86,6 @@ class Presence:
 
     def _gone(self, client: GrpcClient, why: str) -> None:
         self.log.info(
-            "client is gone, {why}: client={id} peer={peer}", why=why, id=client.client_id, peer=client.address
+            "client removed, {why}: client={id} peer={peer}", why=why, id=client.client_id, peer=client.address
         )
         self._drop(client)

@@ -147,7 +147,7 @@ class Pulling:
             header = GetMaxOffsetRequestHeader(topic=topic, queue_id=queue_id)
         else:
             if not request.HasField("timestamp"):
-                raise ProxyError("BAD_REQUEST", "timestamp is needed with query_offset_policy TIMESTAMP")
+                raise ProxyError("BAD_REQUEST", "timestamp is required with query_offset_policy TIMESTAMP")
             code, answer_class = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetResponseHeader
             header = SearchOffsetRequestHeader(
                 topic=topic, queue_id=queue_id, timestamp=milliseconds(request.timestamp)

@@ -186,7 +186,7 @@ class Receiving:
         if left_ms is None or poll_ms <= left_ms:
             return poll_ms
         if left_ms < low:
-            raise ProxyError("ILLEGAL_POLLING_TIME", f"the deadline leaves {left_ms} ms, at least {low} are needed")
+            raise ProxyError("ILLEGAL_POLLING_TIME", f"the deadline leaves {left_ms} ms, at least {low} are required")
         return left_ms - RESERVE_MS
 
     async def _broker_name(self, topic: str, wanted: str) -> str:
@@ -223,7 +223,7 @@ class Receiving:
 
     def _in_background(self, work: Any) -> None:
         def failed(reason: Any) -> None:
-            self.log.warn("message stays invisible until its time is over: {e}", e=reason.value)
+            self.log.warn("message stays invisible until its time ends: {e}", e=reason.value)
 
         defer.ensureDeferred(work).addErrback(failed)
 
@@ -233,7 +233,7 @@ class Receiving:
         """Acknowledge consumed messages. Each entry has a status of its own."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
         if not request.entries:
-            raise ProxyError("BAD_REQUEST", "entries: none to acknowledge")
+            raise ProxyError("BAD_REQUEST", "entries: must have at least one entry")
         check_count("entries", len(request.entries))
         entries = []
         for number, entry in enumerate(request.entries, 1):

@@ -95,7 +95,7 @@ class Relays:
         for nonce, one in list(self._open.items()):
             if one.client is client:
                 self._close(nonce)
-                one.waiting.errback(RemotingSendError(f"client {client.client_id} is gone"))
+                one.waiting.errback(RemotingSendError(f"client {client.client_id} has disconnected"))
 
     def _running_info(
         self, client: GrpcClient, request: RemotingCommand, seconds: float

@@ -145,4 +145,4 @@ class Renewal:
         ms = self._parts.options.invisible_time_millis_when_clear
         changed = self._change(client, one.topic, one.group, one.handle, ms)
         done = defer.ensureDeferred(changed)
-        done.addErrback(lambda reason: self.log.debug("message not given back: {e}", e=reason.value))
+        done.addErrback(lambda reason: self.log.debug("message not returned: {e}", e=reason.value))

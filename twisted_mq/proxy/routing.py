@@ -81,5 +81,5 @@ class Routing:
         if found is not None:
             return endpoints_of(*found)
         if not asked.addresses:
-            raise ProxyError("ILLEGAL_ACCESS_POINT", "endpoints: at least one address is needed")
+            raise ProxyError("ILLEGAL_ACCESS_POINT", "endpoints: at least one address is required")
         return asked

@@ -112,7 +112,8 @@ class Transactions:
         place = self._places.get((client_id, topic, transaction_id))
         if place is None or place.known_until < self._parts.clock.seconds():
             raise ProxyError(
-                "INTERNAL_SERVER_ERROR", f"transaction {transaction_id} of topic {topic} is not known here, or no more"
+                "INTERNAL_SERVER_ERROR",
+                f"transaction {transaction_id} of topic {topic} is not known here, or no longer",
             )
         return place
 
@@ -136,7 +137,7 @@ class Sending:
         check_count("messages", len(messages))
         topic = checked_topic(messages[0].topic)
         if len(messages) > 1 and any(one.topic.name != topic for one in messages):
-            raise ProxyError("MESSAGE_CORRUPTED", "messages of several topics in one call")
+            raise ProxyError("MESSAGE_CORRUPTED", "all messages of a call must have the same topic")
         now_ms = parts.now_ms()
         for message in messages:
             check_message(message, self._options, parts.max_body_bytes, now_ms)
@@ -171,7 +172,7 @@ class Sending:
             if one.type != wanted:
                 raise ProxyError(
                     "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE",
-                    f"topic {topic} takes messages of type {wanted}, not {one.type}",
+                    f"topic {topic} accepts messages of type {wanted}, not {one.type}",
                 )
 
     def _queue(self, queues: list[tuple[str, int]], sent: Outgoing) -> tuple[str, int]:
@@ -272,7 +273,8 @@ class Sending:
         wanted = await self._brokers.message_type(topic)
         if self._options.enable_topic_message_type_check and wanted not in ("DELAY", MIXED):
             raise ProxyError(
-                "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", f"topic {topic} has messages of type {wanted}, which do not wait"
+                "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE",
+                f"topic {topic} has messages of type {wanted}, which cannot be delayed",
             )
         try:
             handle = RecallHandle.decode(request.recall_handle)
@@ -281,7 +283,7 @@ class Sending:
         names = {one.broker_name for one in (await self._brokers.route(topic)).broker_datas}
         if handle.broker_name not in names:
             raise ProxyError(
-                "BAD_REQUEST", f"recall_handle names broker {handle.broker_name}, which topic {topic} has not"
+                "BAD_REQUEST", f"recall_handle names broker {handle.broker_name}, which does not serve topic {topic}"
             )
         header = RecallMessageRequestHeader(producer_group=topic, topic=topic, recall_handle=request.recall_handle)
         command = make_request(RequestCode.RECALL_MESSAGE, header)

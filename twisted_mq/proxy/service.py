@@ -161,7 +161,7 @@ class MessagingService:
         """Handle the heartbeat of a client."""
         if client.settings is None or not is_known_type(client.settings.client_type):
             raise ProxyError(
-                "UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client.client_id} have come by Telemetry"
+                "UNRECOGNIZED_CLIENT_TYPE", f"client {client.client_id} has not sent its settings with Telemetry"
             )
         if client.group:
             checked_group(client.settings.subscription.group)
@@ -173,7 +173,7 @@ class MessagingService:
         """Handle NotifyClientTermination: drop the client."""
         if client.settings is None:
             raise ProxyError(
-                "UNRECOGNIZED_CLIENT_TYPE", f"no settings of client {client.client_id} have come by Telemetry"
+                "UNRECOGNIZED_CLIENT_TYPE", f"client {client.client_id} has not sent its settings with Telemetry"
             )
         self.clients.drop(client)
         return NotifyClientTerminationResponse(status=ok())

@@ -16,14 +16,14 @@ from twisted_mq.remoting.listen import PortError
 
 class Options(DaemonOptions[ProxyServiceOptions]):
     synopsis = "[options]"
-    longdesc = """A RocketMQ proxy in cluster mode: serves gRPC clients of 5.x in front of brokers, this project's or Apache's.
+    longdesc = """Run a RocketMQ proxy in cluster mode: it serves gRPC clients of 5.x for brokers of this project or of Apache.
 
     Example: twistd --nodaemon --pidfile= mqproxy --config rmq-proxy.json --namesrv 127.0.0.1:9876"""
     daemon = "mqproxy"
     settings_class = ProxyServiceOptions
     java_keys = {"port": "grpcServerPort", "bind": "bindAddress", "namesrv": "namesrvAddr"}
     optParameters = [
-        ["config", "c", None, "rmq-proxy.json, as Apache's -pc takes it"],
+        ["config", "c", None, "rmq-proxy.json, in the format of Apache's -pc"],
         ["port", None, None, "port for gRPC clients (grpcServerPort, 8081)"],
         ["bind", None, None, "address to listen on (bindAddress, 0.0.0.0)"],
         ["namesrv", "n", None, "name servers, host:port separated by semicolons (namesrvAddr)"],
@@ -40,7 +40,7 @@ class Options(DaemonOptions[ProxyServiceOptions]):
             strict=bool(self["strict"]),
         )
         if not self.settings.name_servers:
-            raise usage.UsageError("--namesrv, namesrvAddr or the environment's NAMESRV_ADDR is needed")
+            raise usage.UsageError("--namesrv, namesrvAddr or the environment variable NAMESRV_ADDR is required")
 
 
 def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon:

@@ -78,7 +78,7 @@ class Telemetry:
     async def _settings(self, call: Call, settings: Any) -> None:
         pub_sub = settings.WhichOneof("pub_sub")
         if pub_sub is None:
-            call.finish(GrpcStatus.INVALID_ARGUMENT, "settings have neither publishing nor subscription")
+            call.finish(GrpcStatus.INVALID_ARGUMENT, "settings must have publishing or subscription")
             return
         check_count("topics", len(settings.publishing.topics))
         check_count("subscriptions", len(settings.subscription.subscriptions))

@@ -64,8 +64,8 @@ class Signatures:
         user = decode_body(UserInfo, answer.body)
         if user.password is None:
             self.log.error(
-                "broker does not tell the secret of user {name}: innerClientAuthenticationCredentials of proxy and brokers"
-                " must be the same",
+                "broker does not return the secret of user {name}: innerClientAuthenticationCredentials of proxy and brokers "
+                "must be equal",
                 name=name,
             )
         return None if user.user_status == DISABLED else user

@@ -83,7 +83,7 @@ class Side(Protocol):
         frames = [(True, frame) for frame in self._cutter.receive_data(data)]
         if self._cutter.failed:
             log.warn(
-                "{connection}: no frames, forwarded without a record",
+                "{connection}: not remoting frames, forwarded without recording",
                 connection=self.connection.decode("ascii", "replace"),
             )
             frames.append((False, self._cutter.held))

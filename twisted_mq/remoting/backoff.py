@@ -43,4 +43,4 @@ class Backoff:
         rest = self._rests.get(address)
         if rest is None or now >= rest.until:
             return None
-        return f"{rest.reason} (tried {rest.failures} times, again in {rest.until - now:.1f} s)"
+        return f"{rest.reason} (tried {rest.failures} times, retry in {rest.until - now:.1f} s)"

@@ -63,7 +63,7 @@ class CallingChannel(SocketChannel):
         (Apache's client closes after each answer that does not come, clientCloseSocketIfTimeout.)
         """
         if self.connected_now and not self._incomplete and self.last_active <= sent_at + _SAME_MOMENT_SECONDS:
-            self.log.warn("no word, connection closed: peer={peer}", peer=self.address)
+            self.log.warn("nothing received, connection closed: peer={peer}", peer=self.address)
             self.abort()
 
     def flush(self) -> None:

@@ -64,7 +64,7 @@ class ConnectionShares(Generic[C]):
             return True
         if not self._refused:
             self.log.warn(
-                "connection refused, {n} are open: peer={peer}. More need a higher limit of open files (ulimit -n)",
+                "connection refused, {n} are open: peer={peer}. Raise the limit of open files (ulimit -n)",
                 n=len(self._all),
                 peer=host,
             )
@@ -82,7 +82,7 @@ class ConnectionShares(Generic[C]):
             return False
         count = len(self._all)
         self.discard(connection)
-        connection.cut(f"{count} are open and its address has the most, it makes room for {host}")
+        connection.cut(f"{count} are open and its address has the most; closed for {host}")
         return True
 
     def add(self, connection: C) -> None:

@@ -74,7 +74,7 @@ def listen(
 
 def _advice(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is in use: stop what listens there, or set another listenPort"
+        return f"port {port} on {host} is in use: stop the program that uses it, or set another listenPort"
     if error.errno == errno.EACCES:
         return f"port {port} on {host} needs more rights: set a listenPort above 1023"
-    return f"cannot listen on {host}:{port}: {error.strerror}; set bindAddress and listenPort to what this machine has"
+    return f"cannot listen on {host}:{port}: {error.strerror}; set bindAddress and listenPort to ones of this machine"

@@ -195,7 +195,7 @@ class SocketChannel(protocol.Protocol):
         self._incomplete = size
         slowest = self._traffic.budget.came(self, size)
         if slowest is not None:
-            slowest.cut("its frame has been on its way for the longest time, and frames in parts take too much memory")
+            slowest.cut("incomplete frames use too much memory, and its frame is the oldest")
 
     def _ignore(self, data: bytes) -> None:
         """Ignore the stream after a damaged frame, because nothing in it can be trusted."""
@@ -303,7 +303,7 @@ class SocketChannel(protocol.Protocol):
         return b"".join(ready)
 
     def _unwanted(self, command: RemotingCommand) -> None:
-        self.log.debug("answer nobody waits for: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
+        self.log.debug("unexpected answer, ignored: peer={peer} opaque={o}", peer=self.address, o=command.opaque)
 
     def _keep(self, commands: list[Received]) -> None:
         """Keep commands for another turn, or until the peer has taken its answers."""
@@ -359,7 +359,7 @@ class SocketChannel(protocol.Protocol):
     def _not_taken(self, size: int) -> None:
         largest = self._traffic.budget.not_taken(self, size)
         if largest is not None:
-            largest.cut("it does not take its answers, and those that wait take too much memory")
+            largest.cut("waiting answers use too much memory, and it does not read its answers")
 
     def _frame(self, command: RemotingCommand, answer: Answer) -> bytes | None:
         """Return the answer's bytes; None if it comes later or not at all."""
@@ -449,9 +449,7 @@ class SocketChannel(protocol.Protocol):
         """
         more = size - self._remembered.get(name, 0)
         if not self._traffic.budget.remember(self, more):
-            remark = (
-                f"{sum(self._remembered.values())} bytes of this connection are remembered, {more} more are too many"
-            )
+            remark = f"{sum(self._remembered.values())} bytes of this connection are remembered, {more} more exceed the limit"
             raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
         if size:
             self._remembered[name] = size
@@ -482,10 +480,10 @@ class SocketChannel(protocol.Protocol):
         if not self.connected_now:
             return defer.fail(RemotingSendError(f"connection to {self.address} lost"))
         if not self.takes_requests:
-            return defer.fail(RemotingTooMuchRequestError(f"{self.address} has not taken what was sent to it before"))
+            return defer.fail(RemotingTooMuchRequestError(f"{self.address} has not read earlier frames"))
         if len(self._awaited) >= self._traffic.max_awaited:
             return defer.fail(
-                RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for their answer")
+                RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for an answer")
             )
         opaque = self._awaited.take_opaque()
         frame = self._encoded(request, opaque) if isinstance(request, RemotingCommand) else request(opaque)

@@ -25,7 +25,7 @@ def allocate_consistent_hash(
 ) -> AllocateStrategy:
     """Give each queue to the next member after it on the ring (Apache: AllocateMessageQueueConsistentHash)."""
     if virtual_nodes < 0:
-        raise ValueError(f"{virtual_nodes} virtual nodes; 0 or more are needed")
+        raise ValueError(f"{virtual_nodes} virtual nodes; must be 0 or more")
 
     def allocate(client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> list[MessageQueue]:
         if client_id not in client_ids:

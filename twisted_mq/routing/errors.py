@@ -25,8 +25,7 @@ class NameServerUnreachable(NoRoute):
     def __init__(self, failures: Mapping[str, str]) -> None:
         reasons = "; ".join(f"{address}: {reason}" for address, reason in failures.items())
         super().__init__(
-            f"no name server answers ({reasons}). Is one running there? Start it (mq up, or twistd mqnamesrv), "
-            "or correct the namesrv argument"
+            f"no name server answers ({reasons}). Start one (mq up, or twistd mqnamesrv), or correct the namesrv argument"
         )
         self.failures = dict(failures)
 
@@ -41,7 +40,7 @@ class TopicNotFound(NoRoute):
         servers = ";".join(name_servers)
         super().__init__(
             f"topic {topic} does not exist on name server {servers} {cause}. "
-            f"See what exists: mqadmin topicList -n {servers}. "
+            f"List topics: mqadmin topicList -n {servers}. "
             f"Create it: mqadmin updateTopic -n {servers} -c DefaultCluster -t {topic}"
         )
         self.topic = topic
@@ -53,7 +52,7 @@ class TopicCreationRefused(TopicNotFound):
     def __init__(self, topic: str, name_servers: Sequence[str], remark: str = "") -> None:
         """`remark` is the broker's, if one was asked."""
         said = f" ({remark})" if remark else ""
-        super().__init__(topic, name_servers, f"and no broker there creates topics by itself{said}")
+        super().__init__(topic, name_servers, f"and no broker there creates topics automatically{said}")
 
 
 class TopicNotWritable(NoRoute):
@@ -63,8 +62,8 @@ class TopicNotWritable(NoRoute):
         servers = ";".join(name_servers)
         super().__init__(
             f"topic {topic} has no queue to send to: its permission excludes writing. "
-            f"Look at it: mqadmin topicRoute -n {servers} -t {topic}. "
-            f"Let it be written: mqadmin updateTopicPerm -n {servers} -c DefaultCluster -t {topic} -p 6"
+            f"Check it: mqadmin topicRoute -n {servers} -t {topic}. "
+            f"Allow writing: mqadmin updateTopicPerm -n {servers} -c DefaultCluster -t {topic} -p 6"
         )
         self.topic = topic
 
@@ -75,7 +74,7 @@ class AccessDenied(NoRoute):
     def __init__(self, topic: str, name_servers: Sequence[str], remark: str) -> None:
         super().__init__(
             f"name server {';'.join(name_servers)} denied access to topic {topic}: {remark}. "
-            "Check the access key and the secret key that the client is given, and what the account may do"
+            "Check the client's access key and secret key, and the rights of the account"
         )
         self.topic = topic
         self.remark = remark
@@ -88,6 +87,6 @@ class BrokerGone(NoRoute):
         servers = ";".join(name_servers)
         super().__init__(
             f"broker {broker_name} has no master registered with name server {servers}. "
-            f"See which brokers are: mqadmin clusterList -n {servers}"
+            f"List brokers: mqadmin clusterList -n {servers}"
         )
         self.broker_name = broker_name

@@ -62,6 +62,6 @@ def _by_room(placed: Sequence[Placed], room_of: Callable[[Placed], str]) -> dict
     for one in placed:
         room = room_of(one)
         if not room:
-            raise ValueError(f"{one} is in no machine room")
+            raise ValueError(f"{one} does not belong to a machine room")
         rooms.setdefault(room, []).append(one)
     return rooms

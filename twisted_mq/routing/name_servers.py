@@ -20,7 +20,7 @@ Answer = TypeVar("Answer")
 ENVIRONMENT = "NAMESRV_ADDR"
 """Environment variable with the addresses if namesrv is not given, as for Apache's clients."""
 
-_EXAMPLE = "write host:port, as 127.0.0.1:9876"
+_EXAMPLE = "write host:port, such as 127.0.0.1:9876"
 _ALL_KNOW = frozenset({RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO})
 """Requests that every name server knows, but no broker."""
 
@@ -31,16 +31,16 @@ def parse_addresses(namesrv: str | Sequence[str], source: str = "namesrv") -> tu
     Raises ClientOptionIllegal that names `source`.
     """
     if not isinstance(namesrv, str | Sequence) or not all(isinstance(one, str) for one in namesrv):
-        raise ClientOptionIllegal(f"{source}: {namesrv!r} is no text and no list of texts; {_EXAMPLE}")
+        raise ClientOptionIllegal(f"{source}: {namesrv!r} must be str or a list of str; {_EXAMPLE}")
     parts = re.split("[;,]", namesrv) if isinstance(namesrv, str) else list(namesrv)
     addresses = tuple(dict.fromkeys(part.strip() for part in parts if part.strip()))
     if not addresses:
-        raise ClientOptionIllegal(f"{source} {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876")
+        raise ClientOptionIllegal(f"{source} {namesrv!r} is empty; use host:port, such as 127.0.0.1:9876")
     for address in addresses:
         scheme, separated, rest = address.partition("://")
         if separated:
             raise ClientOptionIllegal(
-                f"{source} {namesrv!r}: name servers are not reached by {scheme}; write {rest.split('/')[0]!r}, the host "
+                f"{source} {namesrv!r}: name servers do not use {scheme}; write {rest.split('/')[0]!r}, the host "
                 "and port of a name server"
             )
         try:
@@ -68,7 +68,7 @@ def given_addresses(
     if elsewhere:
         return ()
     raise ClientOptionIllegal(
-        f"namesrv {namesrv!r} has no address; give one as host:port, e.g. 127.0.0.1:9876, or set {ENVIRONMENT}"
+        f"namesrv {namesrv!r} is empty; use host:port, such as 127.0.0.1:9876, or set {ENVIRONMENT}"
     )
 
 
@@ -80,8 +80,8 @@ def check_name_server(asked: int, answered: int) -> None:
     """Raise NotANameServer if the server does not know a request that each name server knows."""
     if answered == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and asked in _ALL_KNOW:
         raise NotANameServer(
-            "a server answers that is no name server, perhaps a broker (port 10911); write the address of the name "
-            "server, whose usual port is 9876"
+            "the server is not a name server, perhaps a broker (port 10911); use the address of the name server, usually with "
+            "port 9876"
         )
 
 

@@ -35,7 +35,7 @@ LOOK_SECONDS = 0.01
 """The interval of checks whether a group has consumed."""
 NEVER_MS = 86_400_000
 """No test takes a day: until then the disk is not measured, and nothing expires."""
-STOOD_STILL = "; the event loop of this thread stood still meanwhile: await asyncio.to_thread(...) waits beside it"
+STOOD_STILL = "; the event loop of this thread was blocked during the wait: use await asyncio.to_thread(...)"
 LONGEST_NAME = 60
 QUEUES = 4
 
@@ -60,7 +60,7 @@ class EmbeddedServer:
         namesrv_options: Settings | None = None,
     ) -> None:
         if store not in ("file", "memory"):
-            raise ValueError(f'store is "file" or "memory", not {store!r}')
+            raise ValueError(f'store must be "file" or "memory", got {store!r}')
         self._thread = shared_thread()
         self._cluster = EmbeddedCluster(
             self._thread.reactor,

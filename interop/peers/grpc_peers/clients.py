@@ -31,7 +31,7 @@ TOOLS = {"go": "golang-go", "node": "nodejs", "npm": "npm"}
 
 @attrs.frozen
 class Client:
-    """One of Apache's clients. `command` has its program run at an address, with logs in a directory."""
+    """A client of Apache. `command` runs its program at an address, with logs in a directory."""
 
     name: str
     install: Callable[[], object]
@@ -42,9 +42,9 @@ class Client:
     lacks: frozenset[str] = frozenset()
     """Scenarios that its API has no calls for."""
     keeps_order_after_failure: bool = True
-    """Whether a FIFO consumer tries a message that it refused again before the next ones of its message group."""
+    """True if a FIFO consumer retries a refused message before the next ones of its message group."""
     most_attempts_in_order: int = 17
-    """How often a FIFO consumer tries a message."""
+    """Number of attempts of a FIFO consumer for a message."""
     environment: Callable[[Path], dict[str, str]] = lambda home: {"HOME": str(home)}
 
     def start(self, address: str, directory: Path) -> LinePeer:
@@ -94,7 +94,7 @@ NODE = HERE / "node"
 
 
 def node_modules() -> Path:
-    """Where the packages of package-lock.json lie."""
+    """Return the directory of the packages of package-lock.json."""
 
     def make(place: Path) -> None:
         place.mkdir()
@@ -138,7 +138,7 @@ JAVA = HERE / "java" / "GrpcPeer.java"
 
 
 def _json_jar() -> Path:
-    """What the Java program reads its lines with, from the jars of Apache's servers."""
+    """Return the JSON library of the Java program, from the jars of Apache's servers."""
     return next(jar_directory().glob("fastjson-*.jar"))
 
 
@@ -172,4 +172,4 @@ CLIENTS = {
         Client("python-5.1.2", python_environment, _python_command),
     )
 }
-"""By name. TLS is what the Go and Java clients do unless they are told otherwise."""
+"""Clients by name. The Go and Java clients use TLS by default."""

@@ -129,7 +129,7 @@ PLACES: dict[str, tuple[str, ProxyCommand | None]] = {
     "Apache's before ours": ("ours", apache_proxy),
     "Apache's local": ("apache", None),
 }
-"""Whose proxy, before whose name server and broker -> kind of the broker, and the proxy."""
+"""Project of the proxy and project of the servers -> kind of the broker, and the proxy."""
 
 
 def servers_at(place: str, directory: Path) -> GrpcServers:

@@ -1,4 +1,4 @@
-"""What every gRPC client has to get done at every place: one table, run against the small programs of the clients.
+"""Scenarios for every gRPC client at every place: one table, run against the small programs of the clients.
 
 A program reads JSON lines as LinePeer writes them. Its commands: producer, simple_consumer, push_consumer, send,
 send_in_transaction, recall, receive, ack, change_invisible, stop. A push consumer refuses a message as often as its property
@@ -21,7 +21,7 @@ from twisted_mq.blocking import Admin
 
 INVISIBLE_MS = 30_000
 LEAST_INVISIBLE_MS = 10_000
-"""What a receive may ask for at least."""
+"""Shortest invisibility of a receive."""
 NO_SETTINGS_YET = 'because "settings" is null'
 """From an answer of Apache's proxy alone: ours waits for them."""
 LARGE = "large " * 15_000
@@ -66,7 +66,7 @@ class SimpleConsumer:
 
 @attrs.define(eq=False)
 class Stage:
-    """One scenario's own topics, groups and clients in a program."""
+    """Topics, groups and clients of one scenario in a program."""
 
     client: Client
     peer: LinePeer
@@ -137,7 +137,7 @@ def normal(stage: Stage) -> None:
 
 
 def push(stage: Stage) -> None:
-    """A push consumer gets what is sent while it runs, but for what its tags leave out; what it refuses comes again."""
+    """A push consumer gets messages that are sent while it runs and match its tags; refused ones are delivered again."""
     topic, group = stage.topic(), stage.group()
     consumer = stage.push(group, topic, "a || b")
     producer = stage.producer(topic)
@@ -190,7 +190,7 @@ def delay(stage: Stage) -> None:
 
 
 def transaction(stage: Stage) -> None:
-    """What is committed, at once or when the server asks, is seen; what is rolled back is not."""
+    """Committed messages are delivered, at once or after a check of the server; rolled back ones are not."""
     topic, group = stage.topic("TRANSACTION"), stage.group()
     producer = stage.transaction_producer(topic)
     producer.begin(topic, "committed", local="commit")
@@ -217,7 +217,7 @@ def invisible_time(stage: Stage) -> None:
 
 
 def dead_letters(stage: Stage) -> None:
-    """What is refused more often than the group allows becomes a dead letter."""
+    """A message that is refused more often than the group allows becomes a dead letter."""
     topic, group = stage.topic(), stage.group(retries=1)
     stage.producer(topic).send(topic, "bad", properties={"failures": "99"})
     consumer = stage.push(group, topic)

@@ -29,7 +29,7 @@ from twisted_mq.protocol.layouts.derive import (
 )
 
 NOT_PLAIN = {"QUEUE_EXTENSION_UNIT", "QUEUE_EXTENSION_END", "TIMER_LOG_BLANK"}
-"""Of no fixed size, or with constants in them: their own tests compare them."""
+"""Layouts without a fixed size, or with constants: their own tests compare them."""
 
 FIXED = {
     f"{module.__name__.rpartition('.')[2]}.{name}": layout
@@ -157,7 +157,7 @@ def wholes(draw: st.DrawFn) -> tuple[construct.Struct, dict[str, int], bytes]:
 
 
 def first_span(layout: construct.Struct, raw: bytes, **known: int) -> tuple[int, int]:
-    """Where the first field of unknown size begins, and its length."""
+    """Return the begin of the first field of unknown size, and its length."""
     head = derive_struct(layout, **known)
     return head.size, head.unpack_from(raw)[-1]
 

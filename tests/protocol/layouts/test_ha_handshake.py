@@ -50,14 +50,14 @@ def test_every_split() -> None:
 def test_other_secret_is_refused_by_the_master() -> None:
     master, slave = pair("another secret")
     proof, _ = slave.receive_data(master.challenge)
-    with pytest.raises(HandshakeRefused, match="slave's haSharedSecret is another one"):
+    with pytest.raises(HandshakeRefused, match="slave's haSharedSecret is different"):
         master.receive_data(proof)
 
 
 def test_masters_answer_must_be_right_too() -> None:
     master, slave = pair()
     proof, _ = slave.receive_data(master.challenge)
-    with pytest.raises(HandshakeRefused, match="master's haSharedSecret is another one"):
+    with pytest.raises(HandshakeRefused, match="master's haSharedSecret is different"):
         slave.receive_data(proof[-ANSWER_BYTES:])
 
 
@@ -88,5 +88,5 @@ def test_plain_slave_of_ours_names_the_reason() -> None:
 
 
 def test_apaches_slave_waits_for_a_transfer_that_never_comes() -> None:
-    """It holds header and size as int; their sum must not overflow, or it would append what it has."""
+    """Apache's slave keeps header and size as int; their sum must not overflow, or it would append its data."""
     assert 1 << 30 < CHALLENGE_SIZE + 12 < 1 << 31

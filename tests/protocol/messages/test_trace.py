@@ -1,4 +1,4 @@
-"""Trace records: those that Apache's client sent, and every field to and fro."""
+"""Trace records: those that Apache's client sent, and every field in both directions."""
 
 from __future__ import annotations
 

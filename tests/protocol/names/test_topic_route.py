@@ -1,4 +1,4 @@
-"""What a route means to producers and consumers."""
+"""Queues of a route for producers and consumers."""
 
 from __future__ import annotations
 

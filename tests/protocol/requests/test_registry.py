@@ -25,7 +25,7 @@ ONE_WAY = {
 
 
 def name_of(declared: Any) -> str | None:
-    """How the reference writes a header or body class."""
+    """Return the name of a header or body class in the reference."""
     if declared is None:
         return None
     if isinstance(declared, Payload):
@@ -75,7 +75,7 @@ def test_tables_that_a_role_may_serve_become_one() -> None:
 
 
 def test_a_request_to_another_role_is_not_served() -> None:
-    with pytest.raises(ValueError, match="REGISTER_BROKER is no request to a broker"):
+    with pytest.raises(ValueError, match="REGISTER_BROKER is not a request to a broker"):
         serving_table("broker", {RequestCode.REGISTER_BROKER: "register"})
 
 

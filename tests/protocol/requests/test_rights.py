@@ -1,4 +1,4 @@
-"""What each request needs: the table is complete, and finds names where requests have them."""
+"""Rights of each request: the table is complete, and finds the names in requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_no_request_has_two_rows() -> None:
 
 
 def test_what_changes_something_is_for_nobody_without_a_right() -> None:
-    """Those for all are a client's own words, and routes of what nobody owns."""
+    """Requests without a right have only a client's own data, or read routes that belong to no user."""
     assert {code for code, rights in RIGHTS.items() if rights.for_all} == {
         RequestCode.END_TRANSACTION,
         RequestCode.SEND_REPLY_MESSAGE,

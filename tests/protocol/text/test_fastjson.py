@@ -43,7 +43,7 @@ DAMAGED = {
     "number and letters": (b"[12abc]", "expected a value at character 1"),
     "number of 5000 digits": (b"1" * 5000, "expected a value at character 0"),
     "not UTF-8": (b'{0:"\xff"}', "not UTF-8"),
-    "object key inside of an object key": (b'{{{"a":1}:1}:1}', "a key that is no object"),
+    "object key inside of an object key": (b'{{{"a":1}:1}:1}', "a key that is not an object"),
     "too deep": (b"{0:" * (MAX_DEPTH + 1), f"more than {MAX_DEPTH} levels"),
 }
 

@@ -40,7 +40,7 @@ def test_no_strings_have_no_hashes() -> None:
 
 
 def test_strings_of_any_length_within_a_buffer() -> None:
-    """What is before a string does not count, and what is not ASCII is named."""
+    """Bytes before a string do not matter, and bytes that are not ASCII are named."""
     data = b"x" * 8 + "abc-d-ü".encode()
     hashes, ascii_only = hashes_at(data, np.array([11, 13, 16]), np.array([3, 1, 2]))
     assert hashes[:2].tolist() == [single("abc"), single("d")]

@@ -22,7 +22,7 @@ TEXTS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=300
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 VALUES = {Kind.TEXT: TEXTS, Kind.INT32: INT32, Kind.INT64: INT64, Kind.BOOLEAN: st.booleans()}
 ALWAYS = {"MSG_REGION": 'a "region" of 100 %s', "zone": "é"}
-"""One name before those of most headers, one after them."""
+"""Two names: the first sorts before those of most headers, the second after them."""
 
 HEADERS = sorted(
     {spec.response_header for spec in REQUESTS.values() if spec.response_header}, key=lambda one: one.__name__
@@ -30,7 +30,7 @@ HEADERS = sorted(
 
 
 def values_of(field: WireField) -> st.SearchStrategy[Any]:
-    """What a field may have; None where it may be left out."""
+    """Return the values of a field; None if it may be left out."""
     values: st.SearchStrategy[Any] = VALUES[field.kind]
     return values if field.required or field.default is not None else st.none() | values
 

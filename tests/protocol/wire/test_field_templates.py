@@ -24,7 +24,7 @@ from twisted_mq.protocol.wire.header_fields import read_fields
 
 
 class Pair(msgspec.Struct):
-    """What the tests' fields `ab`, a number, and `c`, a text, are read as."""
+    """Result of reading the tests' fields `ab`, a number, and `c`, a text."""
 
     number: int
     text: str

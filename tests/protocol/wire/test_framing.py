@@ -21,7 +21,7 @@ ROUTE_QUERY = bytes.fromhex("000000100000000c") + b'{"code":105}'
 
 
 def as_recorded(command: RemotingCommand) -> dict[str, Any]:
-    """What the recording's index says of a frame, as far as the command knows it."""
+    """Return the entry of a frame in the recording's index, as far as the command has the fields."""
     return {
         "code": command.code,
         "opaque": command.opaque,

@@ -40,7 +40,7 @@ def send(number: int = 1, serialize_type: int = 0, *, body: bytes = b"hello", **
 
 
 def streaks(received: Sequence[RemotingCommand | Streak]) -> list[int]:
-    """How long each streak is, 0 for a command."""
+    """Return the length of each streak, 0 for a command."""
     return [len(one) if isinstance(one, Streak) else 0 for one in received]
 
 

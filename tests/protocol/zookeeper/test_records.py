@@ -49,7 +49,7 @@ STAT_NAMES = (
     "data_length", "child_count", "children_changed_by",
 )  # fmt: skip
 STATS = st.tuples(LONGS.filter((-1).__ne__), LONGS, LONGS, LONGS, INTS, INTS, INTS, LONGS, INTS, INTS, LONGS)
-"""No change has the number -1: kazoo reads that as "there is none"."""
+"""No change has the number -1, which kazoo reads as None."""
 
 
 def header(xid: int, code: int) -> bytes:

@@ -29,7 +29,7 @@ Steps = Coroutine[Any, Any, None]
 
 
 class AwaitedLoad(abc.ABC):
-    """One load, until `run` ends: steady members, and visitors that come and go beside them."""
+    """A load until `run` ends: steady members, and visitors that come and go beside them."""
 
     def __init__(self, work: Work) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""What the clients of one process sent and took: each message's fate, in memory that does not grow with their number."""
+"""Sent and consumed messages of one process: the state of each, in memory that does not grow with their number."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEADY, POLLING = "steady", "polling"
 """Groups; each takes all messages."""
 FILLER = b"." * 100
 SLOW_EACH = 40
-"""Of so many messages one is consumed slowly."""
+"""Ratio of slowly consumed messages: 1 of 40."""
 NO_PLACE = (-1, -1)
 
 
@@ -31,7 +31,7 @@ class Taken:
     ahead: set[int] = attrs.field(factory=set)
 
     def add(self, number: int) -> bool:
-        """Whether it was not there yet."""
+        """Add a number; return True if it is new."""
         if number < self.below or number in self.ahead:
             return False
         self.ahead.add(number)
@@ -68,7 +68,7 @@ class Ledger:
         return Sending(key, number, Message(self._topic, b"%d %d %s" % (key, number, FILLER)))
 
     def end(self, sending: Sending, outcome: SendResult | RocketMQError) -> None:
-        """How it went; a failed one may be stored all the same."""
+        """Record the outcome of a send; a failed one may still be stored."""
         place = NO_PLACE
         status = type(outcome).__name__
         if isinstance(outcome, SendResult):

@@ -1,4 +1,4 @@
-"""What one face of the client came to, and what it should have."""
+"""Results of one face of the client, and the expected ones."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class FaceOutcome:
     faults: list[str] = attrs.field(factory=list)
 
     def add(self, printed: Mapping[str, Any]) -> None:
-        """What the process itself saw."""
+        """Add the results of the process itself."""
         for name, value in printed.items():
             setattr(self, name, value)
 
 
 def broken_promises(outcomes: Mapping[str, FaceOutcome], seconds: float) -> list[str]:
-    """What must not be, however slow the machine is."""
+    """Return violated promises, which must not occur even on a slow machine."""
     return [f"{face}: {problem}" for face, outcome in outcomes.items() for problem in _problems(outcome, seconds)]
 
 
@@ -62,7 +62,7 @@ def _problems(outcome: FaceOutcome, seconds: float) -> list[str]:
 
 
 def growing(outcomes: Mapping[str, FaceOutcome]) -> list[str]:
-    """What some minutes show."""
+    """Return signs of growth that are visible within minutes."""
     return [
         f"{face}: {outcome.memory_a_minute} MiB more a minute"
         for face, outcome in outcomes.items()

@@ -1,6 +1,6 @@
-"""One face's process: `python -m tests.soak.clients.program FACE NAMESRV TOPIC DIRECTORY SECONDS`.
+"""Process of one face: `python -m tests.soak.clients.program FACE NAMESRV TOPIC DIRECTORY SECONDS`.
 
-It writes DIRECTORY/FACE.sent, a line for each send, and prints at its end what it saw as one JSON object.
+It writes DIRECTORY/FACE.sent, a line for each send, and prints its results at the end as one JSON object.
 """
 
 from __future__ import annotations

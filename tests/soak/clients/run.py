@@ -38,7 +38,7 @@ LONGEST_PERIOD_SECONDS = 20.0
 
 
 class ClientSoak:
-    """One run in an empty directory."""
+    """A run in an empty directory."""
 
     def __init__(self, directory: Path, seconds: float) -> None:
         self._directory = directory
@@ -114,7 +114,7 @@ class ClientSoak:
 
 
 def troubles(served: ServedCluster) -> list[Callable[[], None]]:
-    """What befalls the broker, one after the other."""
+    """Return the faults of the broker, one after the other."""
     faults = Faults(lambda: served.cluster.broker, served.reactor, served.do)
 
     def during(fault: contextlib.AbstractContextManager[object]) -> None:

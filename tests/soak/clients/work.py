@@ -1,4 +1,4 @@
-"""What all faces do alike, and what is seen of a process whose members have all stopped."""
+"""Work that all faces share, and measurements of a process whose members have all stopped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twisted_mq.client import ConsumeFromWhere, ConsumerOptions, ProducerOptions
 PAUSE_SECONDS = 0.04
 """Between two messages of a key."""
 SLOW_SECONDS = 0.5
-"""What a slow message takes its listener."""
+"""Duration of a slow message in its listener."""
 DRAIN_SECONDS = 120.0
 WARM_SECONDS = 3.0
 """A first round: what is loaded, and kept for ever, is there from then on."""
@@ -26,7 +26,7 @@ CONSUMER_OPTIONS = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFF
 
 @attrs.define
 class Work:
-    """One process's part."""
+    """Part of one process."""
 
     namesrv: str
     topic: str

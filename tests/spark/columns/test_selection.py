@@ -1,4 +1,4 @@
-"""Which messages are wanted."""
+"""Selection of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that the broker's own code writes, for what the small writer of tests has not."""
+"""Stores written by the broker's code, for features that the small writer of tests does not have."""
 
 from tests.storage.conftest import clock, known_topics, open_store
 

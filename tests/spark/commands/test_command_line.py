@@ -50,15 +50,15 @@ def test_text_json_page_and_exit_code(session: SparkSession, writer: StoreWriter
 def test_errors_are_one_line(session: SparkSession, tmp_path: Path) -> None:
     done = CliRunner().invoke(mq, ["spark", "gaps", str(tmp_path / "absent")])
     assert isinstance(done.exception, CliError)
-    assert str(done.exception).startswith(f"{tmp_path}/absent: no such directory; give the directory that holds")
+    assert str(done.exception).startswith(f"{tmp_path}/absent: no such directory; use the directory that contains")
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (["latency", "s", "--by", "topic,moon"], "'topic,moon': topic, hour or host are needed"),
-        (["retention", "s", "--hours", "x"], "'x': whole numbers are needed"),
-        (["replay", "s", "--topic", "T", "--option", "x"], "'x' is no option: give NAME=VALUE"),
+        (["latency", "s", "--by", "topic,moon"], "'topic,moon': topic, hour or host are expected"),
+        (["retention", "s", "--hours", "x"], "'x': whole numbers are expected"),
+        (["replay", "s", "--topic", "T", "--option", "x"], "'x' is not an option; use NAME=VALUE"),
         (["export", "s"], "Missing option '--out'"),
         (["volume"], "Missing argument 'STORE...'"),
     ],
@@ -73,5 +73,5 @@ def test_the_reason_of_a_failed_task() -> None:
     assert reason_of(text) == "f: 3 damaged bytes"
     assert reason_of("[CODE] something else\nmore") == "[CODE] something else"
     gone = "Traceback:\nModuleNotFoundError: No module named 'twisted_mq'\n"
-    assert reason_of(gone).endswith("run spark-submit with the archive of `mq spark pack` as --py-files")
-    assert reason_of("") == "Spark does not say what is wrong"
+    assert reason_of(gone).endswith("run spark-submit with --py-files and the archive of `mq spark pack`")
+    assert reason_of("") == "Spark does not report a reason"

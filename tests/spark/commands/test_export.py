@@ -95,7 +95,7 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
     assert {row["topic"] for row in found} == {"Orders", "%RETRY%audit"}
     assert {(row["store"], row["file"]) for row in found if row["physicalOffset"] < 2048} == {(store, f"{0:020d}")}
     assert set(COLUMNS) <= set(found[0])
-    with pytest.raises(StoreReadError, match="it cannot go on with"):
+    with pytest.raises(StoreReadError, match="cannot be continued with"):
         export(Stores.opened(session, [store]), 50, str(out), kind, Wanted(("Orders",)))
 
 
@@ -137,8 +137,8 @@ def test_what_is_not_wanted(session: SparkSession, writer: StoreWriter, tmp_path
     export(stores, 50, str(tmp_path / "all"), "parquet", Wanted())
     assert parquet(str(tmp_path / "some"))["topic"].to_pylist() == ["Bills"]
     assert sorted(parquet(str(tmp_path / "all"))["topic"].to_pylist()) == ["Bills", "Orders"]
-    with pytest.raises(WrongOption, match="a local directory is needed"):
+    with pytest.raises(WrongOption, match="use a local directory"):
         export(stores, 50, "s3a://bucket/out", "iceberg", Wanted())
     (tmp_path / "some" / "_export.json").write_text("[]")
-    with pytest.raises(StoreReadError, match="says not how far a job came"):
+    with pytest.raises(StoreReadError, match="does not contain the progress of a job"):
         export(stores, 50, str(tmp_path / "some"), "parquet", Wanted(("Bills",)))

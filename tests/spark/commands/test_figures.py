@@ -1,4 +1,4 @@
-"""Figures of a store with a planted truth, and of one that Apache's broker wrote."""
+"""Metrics of a store with known contents, and of one that Apache's broker wrote."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_what_retention_would_lose(stores: Stores) -> None:
     assert by_hours[0] == by_hours[1]
     files, messages, size = by_hours[0]
     assert files > 0 and 0 < messages < 22 and 0 < size < 2048 * files
-    assert rows(found, "Gone and not read") == [(hours, "audit", "Orders", 6) for hours in (0, 1)]
+    assert rows(found, "Deleted and not read") == [(hours, "audit", "Orders", 6) for hours in (0, 1)]
 
 
 def test_dead_letters_retries_and_storms(stores: Stores) -> None:
@@ -158,7 +158,7 @@ def test_a_recorded_store_says_what_its_records_and_mq_store_sizes_say(
     kept = contents.retention(stores, 50, (0,), None)
     deletable = said.files[:-1]
     assert rows(kept, "Gone", "files", "bytes") == [(len(deletable), sum(file.record_bytes for file in deletable))]
-    unread = {f"{topic}@{group}" for topic, group in rows(kept, "Gone and not read", "topic", "group")}
+    unread = {f"{topic}@{group}" for topic, group in rows(kept, "Deleted and not read", "topic", "group")}
     assert unread == set[str]().union(*(file.unread for file in deletable))
     left = [
         (key, queue)

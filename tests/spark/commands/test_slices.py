@@ -95,7 +95,7 @@ def test_a_file_missing_inside_is_told_at_the_first_run(tmp_path: Path, progress
 
 @pytest.mark.parametrize(
     ("count", "body", "told"),
-    [(6, b"body", "the log ends at"), (12, b"news", "is another one now")],
+    [(6, b"body", "the log ends at"), (12, b"news", "has changed")],
     ids=["shorter", "other records"],
 )
 def test_another_log_is_done_from_its_begin_under_another_key(
@@ -145,7 +145,7 @@ def test_progress_of_an_earlier_release_goes_on(tmp_path: Path, progress: str) -
 @pytest.mark.parametrize("done", ["[]", '{"a": -1}', '{"a": {"last": {}}}', '{"a": {"reached": 1, "last": {"b": 1}}}'])
 def test_progress_that_says_nothing_is_refused(progress: str, done: str) -> None:
     Path(progress).write_text(f'{{"about": {{}}, "done": {done}}}')
-    with pytest.raises(StoreReadError, match="says not how far a job came"):
+    with pytest.raises(StoreReadError, match="does not contain the progress of a job"):
         ProgressFile(progress, {})
 
 
@@ -184,7 +184,7 @@ def test_an_export_after_losses(session: SparkSession, tmp_path: Path, kind: str
     with pytest.raises(DataLost, match="that were read are not there"):
         run(writer.root)
     found = run(writer.root, fail_on_data_loss=False)
-    assert (figures(found)["stores begun anew"], figures(found)["messages"], found.sound) == (1, 5, False)
+    assert (figures(found)["stores started again"], figures(found)["messages"], found.sound) == (1, 5, False)
     assert rows() == 16 + len(kept)
     assert run(writer.root).sound
     assert rows() == 16 + len(kept)
@@ -203,7 +203,7 @@ def test_a_replay_after_losses(session: SparkSession, broker: Broker, tmp_path: 
     with pytest.raises(DataLost, match="the log ends at"):
         run()
     found = run(fail_on_data_loss=False)
-    assert (figures(found)["messages sent"], figures(found)["stores begun anew"], found.sound) == (6, 1, False)
+    assert (figures(found)["messages sent"], figures(found)["stores started again"], found.sound) == (6, 1, False)
     (queue,) = broker.read(target)
     assert [message.body for message in queue] == [b"body"] * 10 + [b"news"] * 6
     assert len({message.unique_key for message in queue}) == 16

@@ -31,7 +31,7 @@ NOW_MS = 1_795_216_734_968
 
 @attrs.frozen
 class Broker:
-    """One broker of a running cluster; `store` is its directory where a test looks into it."""
+    """A broker of a running cluster; `store` is its directory, for tests that read it."""
 
     name_server: str
     address: str
@@ -63,7 +63,7 @@ class Broker:
         return name
 
     def send(self, topic: str, messages: Sequence[Message | bytes], queue_id: int = 0) -> None:
-        """One after another, 100 in a batch."""
+        """Send messages one after another, 100 in a batch."""
         cluster = self.cluster()
         connection = cluster.connection(self.address)
         for begin in range(0, len(messages), 100):

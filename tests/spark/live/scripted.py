@@ -17,7 +17,7 @@ from twisted_mq.spark.live.errors import PeerSilent
 
 @attrs.define
 class ScriptedQueue:
-    """The queue [first, end) of one-byte-a-message bodies; a pull brings `most` and passes over what is not `wanted`."""
+    """The queue [first, end) of one-byte-a-message bodies; a pull returns `most` and skips messages that are not `wanted`."""
 
     first: int
     end: int

@@ -47,7 +47,8 @@ def stream(broker: Broker, store: Path | str, **options: object) -> LiveStreamRe
 
 
 def copied(broker: Broker, topic: str, count: int, path: Path) -> Path:
-    """What a slave has, or a backup, once these messages are in the queues: a broker acknowledges before it dispatches."""
+    """Copy a store like a slave or a backup, after these messages are in the queues: a broker acknowledges before it
+    dispatches."""
     cluster = broker.cluster()
     queues = cluster.readable_queues(topic)
     wait_until(
@@ -215,7 +216,7 @@ def test_what_neither_keeps_is_lost_or_passed_over(shortened: tuple[Broker, str,
     )
     assert strict.initialOffset() == offsets(topic, kept)
     splits = strict.partitions(offsets(topic, 0), offsets(topic, 2000))
-    with pytest.raises(OffsetsLost, match=f"offset 0 was to be read, the first there is {first}: deleted since"):
+    with pytest.raises(OffsetsLost, match=f"offset 0 was requested, the first one is {first}: deleted since"):
         rows(strict, splits)
     assert rows(lenient, splits) == expected(2000)[kept:]
     strict.stop()
@@ -223,7 +224,7 @@ def test_what_neither_keeps_is_lost_or_passed_over(shortened: tuple[Broker, str,
 
 def test_a_store_that_is_not_there_at_the_begin_is_refused(broker: Broker, tmp_path: Path) -> None:
     topic = broker.topic(1)
-    with pytest.raises(NoCommitLog, match="no such directory; give the directory that holds commitlog"):
+    with pytest.raises(NoCommitLog, match="no such directory; use the directory that contains commitlog"):
         stream(broker, tmp_path / "misspelt", topic=topic).initialOffset()
     with pytest.raises(NoCommitLog, match="no such directory"):
         batch(broker, tmp_path / "misspelt", topic=topic).partitions()

@@ -28,7 +28,7 @@ def cluster(broker: Broker) -> Iterator[Cluster]:
 
 @pytest.fixture
 def closed_port() -> str:
-    """An address at which nobody listens."""
+    """Return an address without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 

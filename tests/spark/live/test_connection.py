@@ -1,4 +1,4 @@
-"""One connection, at the other end of a pair of sockets."""
+"""A connection, with the test at the other end of a pair of sockets."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_stream_is_written_with_ids_of_query_batch_partition_and_row(
 
 
 def test_bad_input_is_refused_when_it_is_planned(session: SparkSession, broker: Broker) -> None:
-    with pytest.raises(AnalysisException, match="no such option, is startingOffsets meant"):
+    with pytest.raises(AnalysisException, match="unknown option, did you mean startingOffsets"):
         live(session, broker, topic="T", startingOffset="earliest")
     rows = session.createDataFrame([(b"x", 3)], "body binary, tags int")
     with pytest.raises(AnalysisException, match="column 'tags': is of type int, string is needed"):

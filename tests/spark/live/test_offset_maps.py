@@ -32,13 +32,13 @@ def test_an_option_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("17", "offsets look like"),
-        ("{", "offsets look like"),
-        ('{"A": {"b": 3}}', "offsets look like"),
-        ('{"A": {"b": {"x": 3}}}', "offsets look like"),
-        ('{"A": {"b": {"0": "x"}}}', "'x' is no offset"),
-        ('{"A": {"b": {"0": -3}}}', "-3 is no offset"),
-        ('{"A": {"b": {"0": true}}}', "True is no offset"),
+        ("17", "offsets must look like"),
+        ("{", "offsets must look like"),
+        ('{"A": {"b": 3}}', "offsets must look like"),
+        ('{"A": {"b": {"x": 3}}}', "offsets must look like"),
+        ('{"A": {"b": {"0": "x"}}}', "'x' is not an offset"),
+        ('{"A": {"b": {"0": -3}}}', "-3 is not an offset"),
+        ('{"A": {"b": {"0": true}}}', "True is not an offset"),
         ('{"A": {"b": {"-1": 3}}}', "there is no queue -1"),
     ],
 )

@@ -65,7 +65,7 @@ def test_a_slave_alone_that_lags_is_no_loss_while_the_master_is_away() -> None:
 
 def test_what_no_replica_has_is_lost() -> None:
     replicas = {"m:1": ScriptedQueue(0, 60), "s:1": ScriptedQueue(0, 50)}
-    with pytest.raises(OffsetsLost, match="offset 60 was to be read, the first there is 60: no replica has more"):
+    with pytest.raises(OffsetsLost, match="offset 60 was requested, the first one is 60: no replica has more"):
         read(Replicas(dict(replicas)), pull())
     lenient = pull(fail=False)
     assert read(Replicas(dict(replicas)), lenient) == list(range(60))

@@ -70,7 +70,7 @@ def test_a_connection_that_ends_is_followed_by_another() -> None:
 
 def test_deleted_messages_fail_the_pull() -> None:
     connection = ScriptedConnection(ScriptedQueue(40, 100))
-    with pytest.raises(OffsetsLost, match=r"queue 2 of Orders at broker-a: offset 0 was to be read, .* 40: deleted"):
+    with pytest.raises(OffsetsLost, match=r"queue 2 of Orders at broker-a: offset 0 was requested, .* 40: deleted"):
         everything(pull(0, 100, in_flight=1), connection)
 
 

@@ -1,4 +1,4 @@
-"""The figures of a report."""
+"""Data of a report."""
 
 from __future__ import annotations
 

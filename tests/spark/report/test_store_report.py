@@ -77,6 +77,6 @@ def test_a_missing_store_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     result = CliRunner().invoke(main, [str(tmp_path / "absent")])
     assert result.exit_code == 1
     assert result.output == (
-        f"Error: {tmp_path}/absent: no such directory; "
-        "give the directory that holds commitlog/ (storePathRootDir), or commitlog/ itself\n"
+        f"Error: {tmp_path}/absent: no such directory; use the directory that contains commitlog/ (storePathRootDir), or "
+        "commitlog/ itself\n"
     )

@@ -190,7 +190,7 @@ def test_a_refusal_names_the_rows_of_its_send() -> None:
 
 
 def test_a_queue_that_there_is_not_names_its_row() -> None:
-    with pytest.raises(WrongRow, match="row 1 of partition 5: queue 2: T has 2 that are written, numbered from 0"):
+    with pytest.raises(WrongRow, match="row 1 of partition 5: queue 2: T has 2 writable queues, numbered from 0"):
         sent(FakeCluster({"a": FakeBroker()}), [row(0, 1), row(1, 2)])
 
 

@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of a batch that failed, and checkpoints that keep nothing."""
+"""Stored partitions of a failed batch in a checkpoint, and checkpoints without any."""
 
 from __future__ import annotations
 

@@ -113,15 +113,15 @@ def test_empty_store_and_missing_directory(session: SparkSession, tmp_path: Path
     (tmp_path / "commitlog").mkdir()
     empty = read(session, str(tmp_path))
     assert (empty.columns, empty.collect()) == (list(DEFAULT_COLUMNS), [])
-    with pytest.raises(PySparkException, match="no such directory; give the directory that holds commitlog/"):
+    with pytest.raises(PySparkException, match="no such directory; use the directory that contains commitlog/"):
         read(session, str(tmp_path / "absent")).collect()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"topics": "Orders"}, "no such option, is topic meant.; there are path, brokerName"),
-        ({"columns": "topics"}, "no such column; there are topic, queueId"),
+        ({"topics": "Orders"}, "unknown option, did you mean topic.; the options are path, brokerName"),
+        ({"columns": "topics"}, "unknown column; the columns are topic, queueId"),
     ],
 )
 def test_wrong_options_fail_before_reading(
@@ -138,7 +138,7 @@ def test_a_schema_of_other_types_fails(session: SparkSession, writer: StoreWrite
 
 
 def test_actions_on_one_frame_see_the_same_rows(session: SparkSession, writer: StoreWriter) -> None:
-    """What is appended after load() is for the next one, with a schema of the user's too."""
+    """Records appended after load() belong to the next one, also with a user's schema."""
     for _ in range(3):
         writer.append()
     store = writer.write()

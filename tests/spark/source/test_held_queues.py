@@ -1,4 +1,4 @@
-"""What stores hold of live queues: each offset is given once, by a file or as one to ask brokers for."""
+"""Messages of live queues in stores: each offset is returned once, from a file or as one to ask brokers for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What begins at a position of a file."""
+"""Records at a position of a file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def test_a_record_proves_itself_by_its_own_offset(writer: StoreWriter) -> None:
     log = open_first(writer.write())
     assert (log.record_at(first).physical_offset, log.record_at(second).physical_offset) == (first, second)
     moved = MappedLog(log.path, 4096)
-    with pytest.raises(RecordError, match="says it lies at 0, not at 4096"):
+    with pytest.raises(RecordError, match="says it is at 0, not at 4096"):
         moved.record_at(0)
-    assert moved.fault_at(0) == "the record says it lies at 0, not at 4096"
+    assert moved.fault_at(0) == "the record says it is at 0, not at 4096"
     assert log.fault_at(first) == "no fault"
 
 

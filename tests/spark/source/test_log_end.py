@@ -1,4 +1,4 @@
-"""Where a log ends: behind its last whole record, and with how few reads that is known."""
+"""End of a log after its last complete record, and the number of reads to find it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_damage_is_passed_over_to_the_next_record(writer: StoreWriter) -> None:
     offsets, damage = walked(writer.write())
     name = f"{0:020d}"
     length = writer.positions[1]
-    wrong_offset = f"the record says it lies at 0, not at {writer.positions[3]}"
+    wrong_offset = f"the record says it is at 0, not at {writer.positions[3]}"
     assert offsets == [writer.positions[row] for row in (0, 2, 4)]
     assert damage == [
         Damage(name, writer.positions[1], length, "magic 0xEEEEEEEE is not a message's"),
@@ -153,7 +153,7 @@ def test_a_file_that_is_gone_is_named_with_what_is_left(tmp_path: Path) -> None:
     (missing,) = [piece for piece in pieces if isinstance(piece, Missing)]
     assert missing == Missing(store, files[0].path, 100, 1024, 1024)
     assert str(missing) == (
-        f"broker broker-a, store {store.name}: file {files[0].path} is gone since the read was planned: "
+        f"broker broker-a, store {store.name}: file {files[0].path} was deleted since the read was planned: "
         "physical offsets 100 to 1024 wanted, the log from 1024 on found"
     )
 

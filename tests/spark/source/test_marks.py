@@ -62,9 +62,11 @@ def test_a_log_that_became_shorter_is_told(tmp_path: Path, caplog: pytest.LogCap
     told = f"up to physical offset {old.position}, " + (
         f"the log ends at {writer.position}: {old.position - writer.position} bytes that were read are not there"
         if more < 30
-        else f"the record at {old.positions[-1]} is another one now"
+        else f"the record at {old.positions[-1]} has changed"
     )
-    with pytest.raises(DataLost, match=rf"store {store}: .*{told}; read with failOnDataLoss=false"):
+    with pytest.raises(
+        DataLost, match=rf"store {store}: .*{told}; to continue without them, read with failOnDataLoss=false"
+    ):
         reader(store).latestOffset(start, ALL)
     source = reader(store, failOnDataLoss="false")
     with caplog.at_level(logging.WARNING):
@@ -78,7 +80,7 @@ def test_a_batch_that_is_planned_again_needs_the_records_of_its_end(tmp_path: Pa
     store = str(filled(tmp_path / "store", 20).root)
     start, end = reader(store).initialOffset(), at_end(store)
     filled(tmp_path / "store", 20, b"head")
-    with pytest.raises(DataLost, match="is another one now"):
+    with pytest.raises(DataLost, match="has changed"):
         reader(store).partitions(start, end)
 
 
@@ -86,7 +88,7 @@ def test_a_restored_backup_with_other_records_at_the_same_offsets(tmp_path: Path
     writer = filled(tmp_path / "store", 100)
     start = at_end(str(writer.root))
     other = filled(tmp_path / "store", 150, b"news")
-    with pytest.raises(DataLost, match=f"the record at {writer.positions[-1]} is another one now"):
+    with pytest.raises(DataLost, match=f"the record at {writer.positions[-1]} has changed"):
         reader(str(other.root)).latestOffset(start, ALL)
     source = reader(str(other.root), failOnDataLoss="false")
     assert read(source, start, source.latestOffset(start, ALL)) == other.positions
@@ -176,7 +178,7 @@ def test_a_store_that_a_pattern_finds_after_load_is_not_part_of_the_batch(tmp_pa
     ends = log_ends(options)
     (tmp_path / "b").rename(tmp_path / "away")
     gone = read_options({"path": f"{tmp_path}/[ab]/store"})
-    with pytest.raises(DataLost, match=f"store {tmp_path}/b/store is gone since the read was planned"):
+    with pytest.raises(DataLost, match=f"store {tmp_path}/b/store was deleted since the read was planned"):
         plan_ranges(gone, ends)
     lenient = read_options({"path": f"{tmp_path}/[ab]/store", "failOnDataLoss": "false"})
     assert [part.store.uri for part in plan_ranges(lenient, ends)] == [f"{tmp_path}/a/store"]

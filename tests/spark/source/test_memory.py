@@ -1,4 +1,4 @@
-"""What a task needs: a window of its part, however large the part is."""
+"""Memory of a task: a window of its part, independent of the size of the part."""
 
 from __future__ import annotations
 

@@ -72,16 +72,20 @@ def test_what_spark_adds_to_tables_means_nothing() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("topics", "a", "option topics='a': no such option, is topic meant?; there are " + ", ".join(OPTION_NAMES)),
-        ("zzz", "a", "option zzz='a': no such option; there are " + ", ".join(OPTION_NAMES)),
-        ("topic", " , ", "option topic=' , ': names are needed, with commas between"),
+        (
+            "topics",
+            "a",
+            "option topics='a': unknown option, did you mean topic?; the options are " + ", ".join(OPTION_NAMES),
+        ),
+        ("zzz", "a", "option zzz='a': unknown option; the options are " + ", ".join(OPTION_NAMES)),
+        ("topic", " , ", "option topic=' , ': names are needed, separated by commas"),
         (
             "topicPattern",
             "(",
-            "option topicPattern='(': is no regular expression: missing ), unterminated subpattern at position 0",
+            "option topicPattern='(': is not a regular expression: missing ), unterminated subpattern at position 0",
         ),
         ("queueId", "1,a", "option queueId='a': a whole number is needed"),
-        ("columns", "topic,topic", "option columns='topic,topic': name at least one column, and each once"),
+        ("columns", "topic,topic", "option columns='topic,topic': select at least one column, and each once"),
         ("maxPartitionBytes", "1000", "option maxPartitionBytes='1000': at least 4096 bytes are needed"),
         (
             "maxPartitionBytes",
@@ -106,7 +110,7 @@ def test_wrong_options_are_named(name: str, value: str, message: str) -> None:
 
 
 def test_unknown_column_names_the_known_ones() -> None:
-    with pytest.raises(WrongOption, match="no such column; there are topic, queueId, "):
+    with pytest.raises(WrongOption, match="unknown column; the columns are topic, queueId, "):
         read_options({"path": "/data/store", "columns": "topic,queue"})
 
 
@@ -116,5 +120,5 @@ def test_path_is_needed() -> None:
 
 
 def test_what_fails_the_query_is_not_put_aside() -> None:
-    with pytest.raises(WrongOption, match="with failOnDamage=true nothing is put aside"):
+    with pytest.raises(WrongOption, match="cannot be combined with failOnDamage=true"):
         read_options({"path": "/data/store", "failOnDamage": "true", "quarantine": "/data/aside"})

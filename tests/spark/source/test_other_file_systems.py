@@ -28,7 +28,7 @@ COLUMNS = [name for name in COLUMN_NAMES if name != "store"]
 
 @attrs.define
 class Requests:
-    """What S3 was asked for: a WSGI application in front of its twin."""
+    """Requests to S3: a WSGI application in front of its twin."""
 
     app: Any
     seen: Counter[str] = attrs.field(factory=Counter)

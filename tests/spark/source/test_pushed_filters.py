@@ -1,4 +1,4 @@
-"""What a query's conditions leave of a read."""
+"""Ranges of a read with a query's conditions."""
 
 from __future__ import annotations
 

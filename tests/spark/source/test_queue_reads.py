@@ -89,7 +89,7 @@ def test_fillers_and_entries_that_lead_nowhere(writer: StoreWriter) -> None:
     entries[5 * 20 + 7] ^= 1
     queue.write_bytes(entries)
     assert [row[2] for row in rows(path, topic="Small", through="queues")] == [1, 2, 3, 4, *range(6, 20)]
-    with pytest.raises(DamagedLog, match="a queue leads here: magic"):
+    with pytest.raises(DamagedLog, match="a queue entry points here: magic"):
         rows(path, topic="Small", through="queues", failOnDamage="true")
 
 
@@ -98,7 +98,7 @@ def test_it_needs_topics_and_queues(writer: StoreWriter) -> None:
     path = writer.write(queues=False)
     with pytest.raises(WrongOption, match="has no consume queues; read it through=log"):
         rows(path, topic="Orders", through="queues")
-    with pytest.raises(WrongOption, match="Name them by topic or topicPattern"):
+    with pytest.raises(WrongOption, match="set topic or topicPattern"):
         rows(path, through="queues")
 
 

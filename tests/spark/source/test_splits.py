@@ -197,7 +197,7 @@ def test_a_sparse_file_of_a_gibibyte_is_planned_by_what_it_holds(tmp_path: Path)
 
 
 def test_ten_terabytes_make_few_tasks_and_a_hundred_thousand_files_none_too_many() -> None:
-    """What is planned from names and sizes: these files are nowhere."""
+    """The plan uses names and sizes only: these files do not exist."""
     for files, size in ((10 << 10, GIBIBYTE), (100_000, GIBIBYTE), (100_000, 1 << 20), (160_000, 1 << 26)):
         splits = plan_splits([imagined(files, size)])
         assert len(splits) <= MOST_PARTS

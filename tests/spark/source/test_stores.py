@@ -1,4 +1,4 @@
-"""Which stores a path names, and which files a store has."""
+"""Stores of a path, and files of a store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_path_that_is_no_store_says_what_to_give(tmp_path: Path, made: list[st
     with pytest.raises(NoCommitLog) as raised:
         list_log_files(Store(path))
     assert str(raised.value) == (
-        f"{path}: {reason}; give the directory that holds commitlog/ (storePathRootDir), or commitlog/ itself"
+        f"{path}: {reason}; use the directory that contains commitlog/ (storePathRootDir), or commitlog/ itself"
     )
 
 

@@ -112,7 +112,7 @@ def test_a_stream_may_begin_at_the_end_or_at_an_offset(writer: StoreWriter) -> N
 
 
 def test_what_replicas_have_is_not_known_from_files(writer: StoreWriter) -> None:
-    with pytest.raises(WrongOption, match="no file of a store says what its replicas have"):
+    with pytest.raises(WrongOption, match="files of a store do not show what its replicas have"):
         reader(writer.write(), endOffset="confirmed")
 
 

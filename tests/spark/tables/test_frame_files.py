@@ -25,7 +25,7 @@ CONNECTION = "10.0.0.7:40000>10.0.0.1:9876"
 
 
 def recorded() -> list[tuple[bool, bytes]]:
-    """Of the scenario each frame, and whether its client sent it."""
+    """Return each frame of the scenario, and True if its client sent it."""
     data = frames(SCENARIO)
     return [
         (one["direction"].startswith("client"), data[one["offset"] : one["offset"] + one["length"]])
@@ -64,7 +64,7 @@ def test_a_segment_that_is_being_written_ends_with_its_last_whole_frame(tmp_path
     path.write_bytes(data[:-1])
     assert len(rows(tmp_path)) == 2
     path.write_bytes(b"NOTMAGIC" + data[8:])
-    with pytest.raises(StoreReadError, match="is no segment of recorded frames"):
+    with pytest.raises(StoreReadError, match="is not a segment of recorded frames"):
         rows(tmp_path)
     path.write_bytes(MAGIC + b"\xff" * 300 + data)
     with pytest.raises(StoreReadError, match="at offset 8: no recorded frame begins here"):
@@ -72,7 +72,7 @@ def test_a_segment_that_is_being_written_ends_with_its_last_whole_frame(tmp_path
 
 
 def packets(wanted: list[tuple[bool, bytes]], most: int) -> list[bytes]:
-    """Of a connection, its begin and all frames in pieces of at most so many bytes."""
+    """Return the packets of a connection: its begin, and all frames in pieces of at most this many bytes."""
     numbers = {True: (1 << 32) - 500, False: 77}  # the client's sequence numbers wrap around
     found = [packet(True, numbers[True] - 1, b"", dpkt.tcp.TH_SYN)]
     found.append(packet(False, numbers[False] - 1, b"", dpkt.tcp.TH_SYN | dpkt.tcp.TH_ACK))

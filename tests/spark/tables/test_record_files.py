@@ -130,7 +130,7 @@ def test_its_options(tmp_path: Path) -> None:
 
     with pytest.raises(WrongOption, match="a path is needed"):
         Points({}).reader(None)  # type: ignore[arg-type]
-    with pytest.raises(WrongOption, match="no such option, is maxPartitionBytes meant"):
+    with pytest.raises(WrongOption, match="unknown option, did you mean maxPartitionBytes"):
         Points({"path": str(tmp_path), "maxPartitionByte": "1"}).reader(None)  # type: ignore[arg-type]
-    with pytest.raises(WrongOption, match="choose among them with select"):
+    with pytest.raises(WrongOption, match="choose columns with select"):
         Points({"path": str(tmp_path)}).reader(StructType().add("file", "string"))

@@ -142,14 +142,14 @@ def test_a_path_that_there_is_not_is_named(tmp_path: Path, table: str) -> None:
 def test_a_table_needs_a_path_and_nothing_else() -> None:
     with pytest.raises(WrongOption, match="a path is needed"):
         FrameSource({}).reader(None)  # type: ignore[arg-type]
-    with pytest.raises(WrongOption, match="no such option"):
+    with pytest.raises(WrongOption, match="unknown option"):
         FrameSource({"split": "1"}).reader(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("source", [FrameSource, IndexSource])
 def test_a_schema_of_others_is_refused(source: type[DataSource]) -> None:
     schema = StructType().add("keyHash", "string")
-    with pytest.raises(WrongOption, match="choose among them with select"):
+    with pytest.raises(WrongOption, match="choose columns with select"):
         source({"path": "p"}).reader(schema)
 
 

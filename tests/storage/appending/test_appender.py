@@ -72,7 +72,7 @@ def test_first_message_that_finds_no_space_is_said_and_the_next_ones_are_not(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     def said() -> int:
-        return sum(record.getMessage().startswith("store takes no messages: ") for record in caplog.records)
+        return sum(record.getMessage().startswith("store accepts no messages: ") for record in caplog.records)
 
     store = open_store(keywords={"allocate": allocate})
     assert [store.put_message(message()).status for _ in range(3)] == [PutStatus.SERVICE_NOT_AVAILABLE] * 3

@@ -1,4 +1,4 @@
-"""What shuts a store for messages, and that it says so."""
+"""Reasons that close a store for messages, and their log lines."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def log_of(bodies: list[bytes], topic: bytes = b"T") -> tuple[LogBytes, list[int
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many places each run of walks side by side gave."""
+    """Record the number of places of each run of parallel walks."""
     seen: list[int] = []
     walk = chain._side_by_side
 

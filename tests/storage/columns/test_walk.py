@@ -13,7 +13,7 @@ RECORD = 91 + 6 + 100
 
 
 def test_a_record_completed_between_proof_and_search_is_read(open_store: OpenFileStore, tmp_path: Path) -> None:
-    """It was passed over as damage without a fault."""
+    """Before, it was skipped as damage although it was intact."""
     put(open_store(), *[message(body=bytes([number]) * 100) for number in range(3)])
     path = tmp_path / "store" / "commitlog" / f"{0:020d}"
     whole = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Which files stay mapped, and what is no fault of the disk."""
+"""Files that stay mapped, and errors that are not faults of the disk."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ with open(sys.argv[1], "r+b") as file:
 
 
 def try_in_another_process(path: Path) -> str:
-    """What a process gets that asks as Java's FileChannel.tryLock(0, 1, false) does."""
+    """Return the result of another process that locks like Java's FileChannel.tryLock(0, 1, false)."""
     run = subprocess.run([sys.executable, "-c", TRY_LOCK, str(path)], capture_output=True, text=True, check=True)
     return run.stdout.strip()
 
@@ -38,7 +38,7 @@ def test_second_store_in_the_same_process_is_refused(open_store: OpenFileStore, 
     with pytest.raises(StoreLocked) as caught:
         open_store()
     assert str(caught.value) == (
-        f"{tmp_path}/store/lock: locked by a running broker; stop that broker or give this one another storePathRootDir"
+        f"{tmp_path}/store/lock: locked by a running broker; stop that broker or use another storePathRootDir for this one"
     )
     assert try_in_another_process(tmp_path / "store" / "lock") == "refused"
     store.close()

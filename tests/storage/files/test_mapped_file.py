@@ -1,4 +1,4 @@
-"""One mapped file: sparse, reserved ahead, never shorter, views that outlive it."""
+"""A mapped file: sparse, reserved in advance, never shorter, with views that outlive it."""
 
 from __future__ import annotations
 

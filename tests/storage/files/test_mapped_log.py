@@ -1,4 +1,4 @@
-"""Finding records in a mapped log file; how damage is told apart is tested by tests/spark/source/test_log_bytes.py too."""
+"""Finding records in a mapped log file; tests/spark/source/test_log_bytes.py also tests how damage is recognized."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def log(open_store: OpenFileStore, tmp_path: Path) -> MappedLog:
 
 def test_a_record_is_one_only_where_it_says_it_lies(log: MappedLog) -> None:
     assert log.record_at(RECORD).queue_offset == 1
-    with pytest.raises(RecordError, match=r"the record says it lies at 197, not at 1197"):
+    with pytest.raises(RecordError, match=r"the record says it is at 197, not at 1197"):
         MappedLog(log.path, 1000).record_at(RECORD)
 
 

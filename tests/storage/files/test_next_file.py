@@ -1,4 +1,4 @@
-"""The log's next file made ahead: picked up by a roll, deleted where nobody picks it up, never in the way."""
+"""The log's next file, created in advance: used by a roll, deleted if it is not used, never in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands for the calls that Linux alone has; and the store's tests where those are missing, as on macOS."""
+"""Replacements of calls that only Linux has, and the store's tests without them, as on macOS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN_TESTS = f"{MACOS}\nimport pytest, sys; sys.exit(pytest.main(sys.argv[1:]))"
 
 @pytest.fixture
 def descriptor(tmp_path: Path) -> Iterator[int]:
-    """Of a sparse file of 64 blocks."""
+    """Open a sparse file of 64 blocks."""
     opened = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
     os.ftruncate(opened, 64 * BLOCK)
     yield opened

@@ -28,7 +28,7 @@ WAIT_SECONDS = 10.0
 
 @attrs.define
 class Disk:
-    """Stands in for fdatasync: counts, and can be held or made to fail."""
+    """Replacement of fdatasync that counts, and can be held or made to fail."""
 
     calls: int = 0
     error: OSError | None = None
@@ -423,7 +423,7 @@ def test_the_checkpoint_says_what_was_put_on_disk_before_it(
 
 
 def test_what_is_truncated_during_a_flush_and_written_anew_is_not_on_disk(tmp_path: Path) -> None:
-    """A slave takes bytes out again that its master must send anew; the disk may be at work with them."""
+    """A slave removes bytes that its master must send again; the disk may be writing them."""
     log = CommitLog(str(tmp_path / "commitlog"), 4096, 4096)
 
     def write_anew(descriptor: int) -> None:

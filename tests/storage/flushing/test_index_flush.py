@@ -23,7 +23,7 @@ SIZES = IndexSizes(5, 4)
 
 
 class Syncs:
-    """Stands in for fdatasync: the names of the files in order; index files may fail."""
+    """Replacement of fdatasync that records the names of files in order; index files may fail."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

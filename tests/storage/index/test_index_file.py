@@ -1,4 +1,4 @@
-"""One index file: chains of equal hashes and of equal slots, times in seconds, what fits, what is damaged."""
+"""An index file: chains of equal hashes and of equal slots, times in seconds, limits, damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys records have: the fast walk against the readable way to the same."""
+"""Keys of records: the fast walk against its readable twin."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def files(root: Path) -> list[Path]:
 
 
 def crash(store: FileMessageStore, root: Path) -> None:
-    """What a kill leaves: everything written so far, and the abort file."""
+    """Leave the store as after a kill: everything written so far, and the abort file."""
     store.close()
     (root / "abort").touch()
 
@@ -136,7 +136,7 @@ def test_a_crash_leaves_full_files_that_the_checkpoint_knows(
     kept = [path.read_bytes() for path in names[:2]]
     again = open_store(**SMALL)
     assert [(action.path, action.offset, action.done) for action in again.recovery_report.actions] == [
-        (str(names[2]), offsets[10], "may not be on disk whole after the crash; the index is built anew from here on")
+        (str(names[2]), offsets[10], "may not be on disk whole after the crash; the index is rebuilt from here on")
     ]
     assert files(root) == names[:2]
     assert found(again, "common") == offsets
@@ -190,7 +190,7 @@ def test_a_damaged_file_is_named_and_built_anew(
     again = open_store(**SMALL)
     (action,) = again.recovery_report.actions
     assert (action.path, action.done.startswith(what)) == (str(names[2]), True)
-    assert action.done.endswith("the index is built anew from here on, with 2 newer files")
+    assert action.done.endswith("the index is rebuilt from here on, with 2 newer files")
     assert found(again, "common") == offsets
 
 

@@ -39,7 +39,7 @@ def record(offset: int, size: int) -> bytes:
 
 
 def append(log: CommitLog, size: int) -> int:
-    """What the store's hot path does."""
+    """Append like the store's hot path."""
     if log.max_offset + size > log.limit:
         log.make_room(size)
     offset = log.max_offset

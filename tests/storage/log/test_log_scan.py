@@ -52,7 +52,7 @@ def files(tmp_path: Path) -> list[MappedFile]:
 
 
 def walk(files: list[MappedFile], start: int = 0) -> tuple[list[int], int, StopReason, str]:
-    """What a walk finds, record by record, and all the same in parts."""
+    """Return the findings of a walk, record by record, equal to a walk in parts."""
     scan, parts = LogScan(files, start), LogScan(files, start)
     offsets = [one.physical_offset for one in scan]
     assert [entry[3] for part in parts.parts() for entry in entries(part)] == offsets

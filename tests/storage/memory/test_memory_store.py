@@ -1,4 +1,4 @@
-"""What the twin in memory does beyond the contract: flushes that can be held."""
+"""Features of the twin in memory beyond the contract: flushes that can be held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One batch queue against a plain list, its files cut at every byte, and whole stores with such queues."""
+"""A batch queue against a plain list, its files cut at every byte, and whole stores with such queues."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_flush_puts_the_files_on_disk_that_changed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "zeros", "ones"])
 def test_every_byte_of_a_small_queue_may_be_where_it_ends(tmp_path: Path, damage: str) -> None:
-    """What is left are whole entries that follow each other, and writing goes on behind them."""
+    """The rest is complete entries that follow each other, and writing continues after them."""
     queue = open_queue(str(tmp_path / "whole"))
     append(queue, [2, 1, 3])
     queue.flush(0)
@@ -223,7 +223,7 @@ ALL = list(
 
 
 def test_a_store_is_the_same_after_a_clean_stop(open_store: OpenFileStore, tmp_path: Path) -> None:
-    """Where nobody knows the topics the directories count."""
+    """If the topics are not known, the directories decide."""
     known = {TOPIC: True, "TopicA": False}
     store = batch_store(open_store, tmp_path / "store", known.get)
     assert counted(store) == ALL
@@ -252,7 +252,7 @@ DAMAGED_BYTES = {
     "earlier offset": BATCH_ENTRY_BYTES + 35,
     "much later offset": BATCH_ENTRY_BYTES + 28,
 }
-"""What a flipped bit makes of the file's first entry, of three messages, or its second, at an odd offset."""
+"""Results of a flipped bit in the file's first entry, of three messages, or its second, at an odd offset."""
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_a_queue_of_the_wrong_kind_is_built_anew(open_store: OpenFileStore, tmp_
     known[TOPIC] = True
     store.start()
     assert [action.done for action in store.recovery_report.actions] == [
-        f"{TOPIC} has queues of another kind; the queue is built anew from the log"
+        f"{TOPIC} has queues of another kind; the queue is rebuilt from the log"
     ]
     assert counted(store) == [(number, bytes([number])) for number in range(3)]
     assert put(store, inner_batch(b"x", b"y"))[0].queue_offset == 3

@@ -1,4 +1,4 @@
-"""One queue: entries over several files, fillers, cutting, loading."""
+"""A queue: entries over several files, fillers, cutting, loading."""
 
 from __future__ import annotations
 

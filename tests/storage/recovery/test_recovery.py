@@ -1,4 +1,4 @@
-"""What a start repairs: crashes, torn tails, damage in log, queues and checkpoint."""
+"""Repairs at a start: crashes, torn tails, damage in log, queues and checkpoint."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_unclean_start_walks_no_further_than_the_checkpoint_demands(
 def test_a_start_reads_no_more_of_a_larger_store(
     open_store: OpenFileStore, clock: SettableClock, tmp_path: Path, abort: bool
 ) -> None:
-    """What must be replayed is the same behind 4 and behind 20 files, so a start walks through as many records."""
+    """The same number of records must be replayed after 4 and after 20 files, so a start walks through as many."""
     walked = {}
     for files in (4, 20):
         store = open_store(tmp_path / f"living{files}")
@@ -193,11 +193,11 @@ def test_damage_in_the_middle_cuts_the_log_and_keeps_what_followed(crash: Any, o
     (cut, dropped) = actions(store.recovery_report, root)
     assert cut[:2] == ("commitlog", end)
     assert cut[2].startswith("the log was cut here (the body's CRC is ")
-    assert cut[2].endswith(f"files deleted: {8192:020d}; what followed is kept in {saved}")
+    assert cut[2].endswith(f"files deleted: {8192:020d}; the removed part is kept in {saved}")
     assert dropped == (
         "consumequeue/TopicA/0",
         PER_FILE + 5,
-        f"{2 * PER_FILE - 5} entries dropped that point behind the end of the log at {end}",
+        f"{2 * PER_FILE - 5} entries dropped that point past the end of the log at {end}",
     )
     assert sorted(path.name for path in (root / "damaged").iterdir()) == [f"{end:020d}", f"{8192:020d}"]
     kept = saved.read_bytes()
@@ -295,7 +295,7 @@ def test_queue_file_of_another_size_is_built_anew(
     assert actions(store.recovery_report, root)[0] == (
         str(path.relative_to(root)),
         0,
-        f"has {size} bytes; the queue is built anew from the log",
+        f"has {size} bytes; the queue is rebuilt from the log",
     )
 
 
@@ -315,7 +315,7 @@ def test_missing_queue_file_is_built_anew(crash: Any, open_store: OpenFileStore)
         (
             f"consumequeue/TopicA/0/{200:020d}",
             0,
-            "is missing; the queue is built anew from the log",
+            "is missing; the queue is rebuilt from the log",
         )
     ]
 
@@ -331,7 +331,7 @@ def test_hole_in_a_queue_is_filled(crash: Any, open_store: OpenFileStore, abort:
     assert actions(store.recovery_report, root)[0] == (
         "consumequeue/TopicA/0",
         13,
-        "entries behind a hole are written anew from the log",
+        "entries after a hole are rewritten from the log",
     )
 
 
@@ -356,7 +356,7 @@ def test_queue_that_led_to_foreign_records_long_ago_is_built_anew(open_store: Op
     overwrite(queue_file(root, 0), 40, (3 * RECORD).to_bytes(8, "big"))
     store.start()
     assert (bodies(store), bodies(store, 1)) == ([0, 1, 2], list(range(5 * PER_FILE)))
-    assert actions(store.recovery_report, root) == [("consumequeue/TopicA/0", 2, "leads to a wrong record; built anew")]
+    assert actions(store.recovery_report, root) == [("consumequeue/TopicA/0", 2, "points to a wrong record; rebuilt")]
 
 
 def test_wrong_entry_in_the_middle_of_a_queue_is_put_right(crash: Any, open_store: OpenFileStore) -> None:
@@ -385,7 +385,7 @@ def test_last_log_file_that_was_cut_off_is_made_whole(crash: Any, open_store: Op
     assert actions(store.recovery_report, root)[0] == (
         "commitlog/00000000000000004096",
         3 * RECORD + 10,
-        "the file ended here; it was made whole with zeros",
+        "the file ended here; it was filled with zeros",
     )
     assert file.stat().st_size == 4096
 
@@ -398,7 +398,7 @@ def test_empty_queue_file_of_a_closed_store_is_written_anew(crash: Any, open_sto
     store = open_store(root)
     assert bodies(store) == list(range(12))
     assert actions(store.recovery_report, root) == [
-        ("consumequeue/TopicA/0/00000000000000000200", 0, "was empty; its entries are written anew from the log")
+        ("consumequeue/TopicA/0/00000000000000000200", 0, "was empty; its entries are rewritten from the log")
     ]
 
 

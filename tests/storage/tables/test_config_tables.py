@@ -190,7 +190,7 @@ def test_both_damaged_is_an_empty_table_that_says_so(tmp_path: Path) -> None:
     path.with_name("topics.json.bak").write_bytes(b"[")
     (action,) = TopicTable(str(path)).load()
     assert action.done.startswith("its backup is damaged too (")
-    assert action.done.endswith("the table begins empty, the damaged file is kept as topics.json.damaged")
+    assert action.done.endswith("the table starts empty, the damaged file is kept as topics.json.damaged")
 
 
 def test_failed_save_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Which waiting messages another master has, as the table says, and what it says of a log that lost its end."""
+"""Waiting messages that another master has, from the table, and its result for a log that lost its end."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ClosedStore:
             store.close()
 
     def problems(self) -> list[str]:
-        """What check_store names."""
+        """Return the findings of check_store."""
         return [str(one) for one in check_store(str(self.root))]
 
     def state(self) -> dict[str, bytes]:

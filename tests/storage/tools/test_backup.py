@@ -27,7 +27,7 @@ from twisted_mq.storage.tools.verify import verify
 
 
 class Writer(threading.Thread):
-    """Loads a store until it is told to end; `acknowledged` grows meanwhile."""
+    """A thread that loads a store until it is stopped, while `acknowledged` grows."""
 
     def __init__(self, root: Path, seed: int) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ def test_a_file_that_changed_is_not_restored(tmp_path: Path) -> None:
     with (tmp_path / "copy" / name).open("r+b") as file:
         file.seek(100)
         file.write(b"\xff")
-    with pytest.raises(NoBackup, match="is not what it was"):
+    with pytest.raises(NoBackup, match="has changed since the backup"):
         restore(str(tmp_path / "copy"), str(tmp_path / "again"))
     assert not (tmp_path / "again").exists() and not (tmp_path / "again.partial").exists()
 

@@ -1,4 +1,4 @@
-"""Batch queues under `mq store`: verified, built anew, measured."""
+"""Batch queues with `mq store`: verified, rebuilt, measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stores of all groups say about the order of ordered queues: terms, and planted faults."""
+"""Audit of the order of ordered queues in the stores of all groups: terms, and planted faults."""
 
 from __future__ import annotations
 

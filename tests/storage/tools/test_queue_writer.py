@@ -1,4 +1,4 @@
-"""Which entries a rebuilt queue gets, also where offsets fall out of order."""
+"""Entries of a rebuilt queue, also with offsets out of order."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_consumer_offsets_behind_their_queue_are_set_to_its_end(closed: ClosedSt
 
 def test_repair_refuses_while_a_broker_works_on_the_store(open_store: OpenFileStore, tmp_path: Path) -> None:
     put(open_store(), message())
-    with pytest.raises(StoreInUse, match="stop it, then apply again"):
+    with pytest.raises(StoreInUse, match="stop it, then run the command again"):
         repair(str(tmp_path / "store"), name="now")
     assert not (tmp_path / "store" / "damaged").exists()
 

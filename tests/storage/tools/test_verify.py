@@ -1,4 +1,4 @@
-"""What verify names, and that it is content with a store in use."""
+"""Findings of verify, and none for a store in use."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_damaged_body_is_named_with_its_reason(closed: ClosedStore) -> None:
     offset, size = closed.record_at(8)
     closed.overwrite(closed.log_file(0), offset + 120, b"\xff")
     found = named(closed)
-    assert found[0].startswith(f"commitlog/{0:020d} at {offset}: {size} bytes are no record: the body's CRC is not ")
+    assert found[0].startswith(f"commitlog/{0:020d} at {offset}: {size} bytes are not a record: the body's CRC is not ")
     assert found[1:] == [
         f"consumequeue/TopicA/0 at 2: leads to {offset}, where no record of this queue offset is",
     ]
 
 
 def test_every_bit_of_a_records_head_that_matters_is_noticed(closed: ClosedStore) -> None:
-    """Of the fields that no CRC covers those are known that something else in the store says too."""
+    """Fields without a CRC are checked if another part of the store has the same value."""
     offset, _ = closed.record_at(3)
     content = closed.log_file(0).read_bytes()
     for position in (*range(16), *range(20, 36)):
@@ -93,7 +93,7 @@ def test_store_in_use_is_sound_while_records_wait_for_their_dispatch(open_store:
 
 
 def test_bridge_over_a_lost_message_is_sound(closed: ClosedStore) -> None:
-    """Where the record is lost, an entry that is equal to the next is right; else it is wrong."""
+    """If the record is lost, an entry that is equal to the next is correct; otherwise it is wrong."""
     path = closed.queue_file("TopicA", 0)
     entries = path.read_bytes()
     closed.overwrite(path, 20, entries[40:60])

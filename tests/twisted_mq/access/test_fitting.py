@@ -39,7 +39,7 @@ def test_what_belongs_to_another_code_is_refused(code: int, fields: dict[str, st
         fit(code)(RemotingCommand(code, body=body, ext_fields={**fields, **ADA}))
     assert (caught.value.response_code, caught.value.remark) == (
         ResponseCode.NO_PERMISSION,
-        f"check signature failed. {wrong} does not belong to a request of code {int(code)}",
+        f"check signature failed. {wrong} does not belong to a request with code {int(code)}",
     )
 
 

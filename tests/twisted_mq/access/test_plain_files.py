@@ -72,7 +72,7 @@ def test_all_files_of_the_folder_count_an_access_key_where_it_stands_first(home:
         accounts = loaded(home).accounts
     assert sorted(accounts.accounts) == ["RocketMQ", "accountB"]
     assert accounts.accounts["RocketMQ"].admin
-    assert [formatEvent(one) for one in events] == ["accessKey RocketMQ stands in several files"]
+    assert [formatEvent(one) for one in events] == ["accessKey RocketMQ is in several files"]
 
 
 def change(path: Path, text: str) -> None:
@@ -116,7 +116,7 @@ def test_damage_while_it_runs_leaves_the_accounts_and_is_said_once(home: Path, d
         files.look()
     assert files.accounts is before
     (said,) = [formatEvent(one) for one in events]
-    assert said.startswith(f"accounts stay as they were: {home}/conf/plain_acl.yml")
+    assert said.startswith(f"accounts not reloaded: {home}/conf/plain_acl.yml")
     assert "planted-secret" not in said
     change(home / "conf" / "plain_acl.yml", ADA)
     files.look()
@@ -128,7 +128,7 @@ def test_damage_at_the_start_is_an_error(home: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded(home)
     assert str(caught.value) == (
-        f"aclEnable=true: {home}/conf/plain_acl.yml: the accessKey of accessKey=short has to be longer than 6 characters"
+        f"aclEnable=true: {home}/conf/plain_acl.yml: the accessKey of accessKey=short must be longer than 6 characters"
     )
 
 

@@ -86,15 +86,15 @@ def test_accounts_become_users(tmp_path: Path) -> None:
     [
         ({"acl_enable": True, "rocketmq_home": None}, "aclEnable=true: set rocketmqHome or ROCKETMQ_HOME"),
         ({"acl_enable": True, "rocketmq_home": "/nowhere"}, "aclEnable=true: no accounts in /nowhere/conf"),
-        ({"init_authentication_user": "{planted"}, "initAuthenticationUser=(secret): no JSON of the form"),
+        ({"init_authentication_user": "{planted"}, "initAuthenticationUser=(secret): must be JSON of the form"),
         ({"init_authentication_user": '{"username":"planted"}'}, "initAuthenticationUser=(secret): both members"),
         (
             {"inner_client_authentication_credentials": '["planted"]'},
-            "innerClientAuthenticationCredentials=(secret): no JSON of the form",
+            "innerClientAuthenticationCredentials=(secret): must be JSON of the form",
         ),
-        ({"authentication_whitelist": "10,x"}, "authenticationWhitelist=10,x: x is no code of a request"),
-        ({"authorization_strategy": "mine"}, "authorizationStrategy=mine: one of org.apache"),
-        ({"authentication_metadata_provider": "x"}, "authenticationMetadataProvider=x: one of org.apache"),
+        ({"authentication_whitelist": "10,x"}, "authenticationWhitelist=10,x: x is not a request code"),
+        ({"authorization_strategy": "mine"}, "authorizationStrategy=mine: must be one of org.apache"),
+        ({"authentication_metadata_provider": "x"}, "authenticationMetadataProvider=x: must be one of org.apache"),
     ],
 )
 def test_what_cannot_be_is_said_without_a_secret(tmp_path: Path, settings: dict[str, object], said: str) -> None:
@@ -114,5 +114,5 @@ def test_credentials_of_administrators(tmp_path: Path) -> None:
     path.write_text("accessKey: rocketmq2\n")
     assert credentials_of_tools(str(tmp_path)) is None
     path.write_text("{planted")
-    with pytest.raises(ValueError, match=r"tools\.yml: no YAML that can be read$"):
+    with pytest.raises(ValueError, match=r"tools\.yml: not valid YAML$"):
         credentials_of_tools(str(tmp_path))

@@ -145,9 +145,7 @@ class NameServersTest(AskingCase):
         options = self.options(inner_client_authentication_credentials=None)
         both = EmbeddedNamesrv(options, embedded_settings(options, 0), reactor)
         error = self.assertRaises(ConfigError, both.startService)
-        said = (
-            "innerClientAuthenticationCredentials=: has to be set: the name server of this process asks its broker too"
-        )
+        said = "innerClientAuthenticationCredentials=: must be set: the name server of this process checks it too"
         self.assertEqual(str(error), said)
 
 

@@ -51,7 +51,7 @@ def test_off_the_table_of_requests_is_the_very_same() -> None:
 
 
 def test_a_table_with_a_request_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"nobody knows what these requests need: \[9999\]"):
+    with pytest.raises(ValueError, match=r"no access rule for these requests: \[9999\]"):
         guarded({9999: lambda channel, command: None}, ())
 
 

@@ -20,7 +20,7 @@ def refused(code: RequestCode) -> NotANameServer:
 
 @pytest.mark.parametrize("code", [RequestCode.GET_ROUTEINFO_BY_TOPIC, RequestCode.GET_BROKER_CLUSTER_INFO])
 def test_a_server_that_does_not_know_what_each_name_server_knows_is_none(code: RequestCode) -> None:
-    assert "no name server, perhaps a broker (port 10911); write the address of the name server" in str(refused(code))
+    assert "not a name server, perhaps a broker (port 10911); use the address of the name server" in str(refused(code))
 
 
 def test_other_requests_and_answers_prove_nothing() -> None:
@@ -31,6 +31,6 @@ def test_other_requests_and_answers_prove_nothing() -> None:
 def test_a_broker_is_named_and_who_does_not_answer_is_not() -> None:
     other, away = refused(RequestCode.GET_BROKER_CLUSTER_INFO), RemotingConnectError("connection refused")
     told = str(NoNameServer([BROKER, NOBODY], {BROKER: other, NOBODY: away}))
-    assert told == f"{BROKER}: {other}; start one with `mq up`, or name another with -n"
+    assert told == f"{BROKER}: {other}; start one with `mq up`, or use another address with -n"
     nobody = str(NoNameServer([NOBODY], {NOBODY: away}))
-    assert nobody == f"no name server at {NOBODY}; start one with `mq up`, or name another with -n"
+    assert nobody == f"no name server answers at {NOBODY}; start one with `mq up`, or use another address with -n"

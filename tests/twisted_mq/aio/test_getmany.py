@@ -41,7 +41,7 @@ def test_pull_consumer_for_asyncio(cluster: ServedCluster, group: str, topic: st
                     seen += [one.body for one in messages]
             assert (sorted(seen), len(queues)) == (sorted(BODIES), 2)
             assert await consumer.getmany(timeout=0.05) == {}
-            with pytest.raises(ClientOptionIllegal, match="max_messages: a number of at least 1 is needed, got 0"):
+            with pytest.raises(ClientOptionIllegal, match="max_messages: must be at least 1, got 0"):
                 await consumer.getmany(max_messages=0)
 
     asyncio.run(main())
@@ -133,4 +133,4 @@ def test_deferreds_are_what_the_face_of_deferreds_returns(cluster: ServedCluster
     assert isinstance(waiting, defer.Deferred)
     failed: list[Any] = []
     waiting.addErrback(failed.append)
-    assert "is not running; start() comes first" in str(failed[0].value)
+    assert "is not running; call start() first" in str(failed[0].value)

@@ -104,7 +104,7 @@ def test_a_poll_that_is_cancelled_has_taken_nothing(cluster: ServedCluster, grou
 def test_one_poll_waits_at_a_time_and_a_stop_ends_it(cluster: ServedCluster, group: str) -> None:
     async def main() -> None:
         consumed = consumer(cluster, group, cluster.topic())
-        with pytest.raises(ClientStateError, match="nothing was started yet"):
+        with pytest.raises(ClientStateError, match="this client is not started"):
             await consumed.poll()
         await consumed.start()
         polling = asyncio.create_task(consumed.poll(timeout=3600))

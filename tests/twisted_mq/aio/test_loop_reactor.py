@@ -88,7 +88,7 @@ def test_no_reactor_is_installed_by_a_page_of_name_servers(cluster: ServedCluste
 def test_timers_are_those_that_twisted_knows() -> None:
     async def main() -> None:
         reactor = LoopReactor()
-        with pytest.raises(ClientStateError, match="nothing was started yet"):
+        with pytest.raises(ClientStateError, match="this client is not started"):
             reactor.callLater(0, print)
         reactor.enter()
         fired: list[str] = []

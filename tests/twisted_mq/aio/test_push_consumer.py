@@ -122,9 +122,9 @@ def test_a_message_is_settled_once(cluster: ServedCluster, group: str) -> None:
             await first.ack()
             with pytest.raises(DeliveryEnded, match="it was acknowledged"):
                 await first.retry()
-            with pytest.raises(ClientOptionIllegal, match="in order"):
+            with pytest.raises(ClientOptionIllegal, match="orderly"):
                 await second.retry(suspend_seconds=1)
-        with pytest.raises(DeliveryEnded, match="the consumer stopped; it comes again"):
+        with pytest.raises(DeliveryEnded, match="the consumer stopped; it will be delivered again"):
             await second.ack()
 
     asyncio.run(main())
@@ -141,7 +141,7 @@ def test_after_the_consume_timeout_it_comes_again_and_cannot_be_acknowledged(
             async for message in consumed:
                 while message._delivery.ended is None:
                     await asyncio.sleep(0.01)
-                with pytest.raises(DeliveryEnded, match="its consume timeout is over; it comes again"):
+                with pytest.raises(DeliveryEnded, match="its consume timeout has passed; it will be delivered again"):
                     await message.ack()
                 break
         assert cluster.committed(group, topic) == 1  # it waits in the retry topic
@@ -280,9 +280,9 @@ def test_who_neither_acknowledges_nor_sends_back_is_told(
             await asked_and_cancelled(messages)
 
     asyncio.run(main())
-    told = [record.getMessage() for record in caplog.records if "nothing more is handed out" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "no more messages are delivered" in record.getMessage()]
     assert told == [
-        f"nothing more is handed out: group={group}: all of 20 messages are open; each needs ack() or retry()"
+        f"no more messages are delivered: group={group}: 20 messages are unsettled; call ack() or retry() for each"
     ]
 
 

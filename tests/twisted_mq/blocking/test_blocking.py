@@ -328,7 +328,7 @@ def test_what_was_not_acknowledged_comes_again(cluster: ServedCluster, group: st
     topic = filled(cluster, b"1", b"2")
     with consumer(cluster, group, topic) as first:
         given_up = next(iter(first))
-    with pytest.raises(DeliveryEnded, match="the consumer stopped; it comes again"):
+    with pytest.raises(DeliveryEnded, match="the consumer stopped; it will be delivered again"):
         given_up.ack()
     assert not cluster.committed(group, topic)
     with consumer(cluster, group, topic) as second:

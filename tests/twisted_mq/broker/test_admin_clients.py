@@ -138,7 +138,7 @@ def test_nothing_is_handed_on_to_a_consumer_that_takes_nothing(code: int) -> Non
     fields = {"consumerGroup": "C", "clientId": "one", "msgId": message_id, "topic": "T"}
     answers = [peer.ask(code, fields) for _ in range(3)]
     assert [answer.code for answer in answers] == [ResponseCode.SYSTEM_ERROR] * 3
-    assert "has not taken" in str(answers[0].remark)
+    assert "has not read" in str(answers[0].remark)
     assert (consumer.received(), broker.traffic.budget.unsent_bytes) == ([], 0)
 
 

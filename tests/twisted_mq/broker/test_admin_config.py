@@ -96,17 +96,17 @@ def test_a_change_has_effect_and_raises_the_version() -> None:
         (
             "longPollingEnable=maybe\n",
             ResponseCode.INVALID_PARAMETER,
-            "longPollingEnable=maybe: true or false is needed",
+            "longPollingEnable=maybe: must be true or false",
         ),
         (
             "longPollingEnable=false\nmaxMessageSize=-1\n",
             ResponseCode.INVALID_PARAMETER,
-            "maxMessageSize=-1: at least 1",
+            "maxMessageSize=-1: must be at least 1",
         ),
         (
             "longPollingEnable=false\ndeleteWhen=04;24\n",
             ResponseCode.INVALID_PARAMETER,
-            "deleteWhen=04;24: hours from 0 to 23",
+            "deleteWhen=04;24: must be hours from 0 to 23",
         ),
         ("longPollingEnable=\\u12\n", ResponseCode.INVALID_PARAMETER, "line 1"),
     ],

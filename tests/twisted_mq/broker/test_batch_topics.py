@@ -119,7 +119,7 @@ def test_more_messages_than_an_entry_can_count_are_refused(broker: BrokerInMemor
     answer = send_batch(broker.connect(), *[b"x"] * 32768)
     assert (answer.code, answer.remark) == (
         ResponseCode.MESSAGE_ILLEGAL,
-        "body: a batch of more than 32767 messages, a batch queue takes 1 to 32767",
+        "body: a batch of more than 32767 messages, a batch queue accepts 1 to 32767",
     )
     assert send_batch(broker.connect()).code == ResponseCode.MESSAGE_ILLEGAL
     assert broker.store.max_physical_offset() == 0
@@ -128,8 +128,8 @@ def test_more_messages_than_an_entry_can_count_are_refused(broker: BrokerInMemor
 @pytest.mark.parametrize(
     ("sys_flag", "number", "remark"),
     [
-        (0, "2", "properties: INNER_NUM is 2, but sysFlag 0 says that it is no inner batch"),
-        (INNER_FLAGS, "3", "properties: INNER_NUM is 3, the body holds 2 messages"),
+        (0, "2", "properties: INNER_NUM is 2, but sysFlag 0 is not that of an inner batch"),
+        (INNER_FLAGS, "3", "properties: INNER_NUM is 3, the body has 2 messages"),
     ],
 )
 def test_a_forged_count_is_refused(broker: BrokerInMemory, sys_flag: int, number: str, remark: str) -> None:

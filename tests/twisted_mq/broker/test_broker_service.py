@@ -172,7 +172,7 @@ class StopsTest(BrokerServiceCase):
         await broker.stopService()
         self.assertTrue(broker.started.called)
         self.assertFalse((self.path / "abort").exists())
-        self.assertEqual(len(self.said("name servers not told of the stop")), 1)
+        self.assertEqual(len(self.said("not unregistered from name servers")), 1)
 
     async def test_a_store_in_use_is_refused_and_the_holder_goes_on(self) -> None:
         broker = await self.start()
@@ -205,7 +205,7 @@ class StopsTest(BrokerServiceCase):
             self.lines.clear()
             await broker.stopService()
             self.assertEqual(len(self.said(f"stop: {victim} ")), 1, self.lines)
-            self.assertEqual(len(self.said("the stop goes on without")), 1, self.lines)
+            self.assertEqual(len(self.said("the stop continues without")), 1, self.lines)
             self.assertEqual(len(self.said("broker b stopped")), 1)
             self.assertFalse((self.path / str(len(broke)) / "abort").exists())
             self.assertEqual(check_store(str(self.path / str(len(broke)))), [])
@@ -259,7 +259,7 @@ class StopsTest(BrokerServiceCase):
         await broker.stopService()
         self.assertEqual(saved, ["close"])
         self.assertEqual(
-            self.said("disk gone"), ["stop: close of the store failed, the stop goes on without: disk gone"]
+            self.said("disk gone"), ["stop: close of the store failed, the stop continues without: disk gone"]
         )
 
     async def test_what_was_acknowledged_is_there_after_a_restart(self) -> None:

@@ -68,8 +68,8 @@ class FullDiskTest(BrokerServiceCase):
         self.disk.opening = self.disk.making
         self.assertEqual(await self.send(broker, "TIMER_DELAY_SEC\x011\x02"), 0)
         await self.commit(broker, 1)
-        await self.told("save_timer failed, tried again")
-        await self.told("consumerOffset.json not written, tried again")
+        await self.told("save_timer failed, retrying")
+        await self.told("consumerOffset.json not written, retrying")
         self.disk.heal()
         self.assertEqual(await self.send(broker, "TIMER_DELAY_SEC\x011\x02"), 0)
         await self.until(lambda: broker.controller.store.max_offset_in_queue("T", 0) == 4)

@@ -165,7 +165,7 @@ def test_a_registered_producer_ends_its_groups_transactions(world: list[World]) 
     refused = other.ask(RequestCode.END_TRANSACTION, end)
     assert (refused.code, refused.remark) == (
         ResponseCode.NO_PERMISSION,
-        "producerGroup PG: /127.0.0.9:40004 is not of the sender's host, nor registered as a producer",
+        "producerGroup PG: /127.0.0.9:40004 is not on the sender's host, nor a registered producer",
     )
     heartbeat(other, "", client_id="other", producer="PG")
     assert other.ask(RequestCode.END_TRANSACTION, end).code == 0

@@ -151,7 +151,7 @@ class RouteTest(BrokerServiceCase):
         broker = await self.start(register_broker_timeout_mills=200)
         writes = await self.held_writes(broker)
         answer = await self.ask(broker.port, 310, SEND, b"x")
-        said = "changed, but not on disk: the broker's table cannot be written now"
+        said = "changed, but not saved: the broker cannot write its table now"
         self.assertEqual((answer.code, answer.remark), (1, said))
         ((write, done),) = writes
         done.callback(write())
@@ -162,5 +162,5 @@ class RouteTest(BrokerServiceCase):
         broker = await self.start(namesrv_addr=f"127.0.0.1:{namesrv.port}", register_broker_timeout_mills=200)
         table[RequestCode.REGISTER_BROKER] = lambda *asked: defer.Deferred()  # type: ignore[index]
         self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
-        self.assertEqual(len(self.said("not reached, tried again")), 1)
+        self.assertEqual(len(self.said("not reached, retrying")), 1)
         self.assertEqual((await self.ask(broker.port, 310, SEND | {"b": "U"}, b"x")).code, 0)

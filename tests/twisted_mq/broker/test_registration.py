@@ -167,7 +167,7 @@ class RegistrationTest(SynchronousTestCase):
             self.assertEqual(self.successResultOf(done), [False, True])
         self.assertEqual(len(self.second.asked), 3)
         self.assertEqual(len(self.lines), 1)
-        self.assertTrue(self.lines[0].startswith(f"warn name server {FIRST} not reached, tried again: "), self.lines)
+        self.assertTrue(self.lines[0].startswith(f"warn name server {FIRST} not reached, retrying: "), self.lines)
         self.first.listen()
         done = registration.register()
         self.pump()

@@ -122,7 +122,7 @@ def test_a_long_body_that_cannot_be_read_is_refused() -> None:
 def test_a_body_past_its_bound_is_not_read(code: int, most: int) -> None:
     desk = Desk()
     answer = desk.broker.connect().ask(code, body=b"[" * (most + 1))
-    remark = f"body: {most + 1} bytes, a request of code {int(code)} has at most {most}"
+    remark = f"body: {most + 1} bytes, the limit for a request with code {int(code)} is {most}"
     assert (answer.code, answer.remark, desk.threads) == (ResponseCode.INVALID_PARAMETER, remark, [])
 
 

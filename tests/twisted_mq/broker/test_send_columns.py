@@ -133,7 +133,7 @@ def test_plain_sends_are_taken_once_their_header_is_known(tmp_path: Path, code: 
         peer = broker.connect()
         peer.channel.dataReceived(b"".join(sends(12, code=code, serialize_type=serialize_type)))
         assert [answer.code for answer in peer.received()] == [0] * 12
-        assert taken_by(broker) == (9, {"the store has to look at it": 1})  # at its queue file's second step
+        assert taken_by(broker) == (9, {"the store has to check it": 1})  # at its queue file's second step
 
 
 def sent(broker: BrokerInMemory, **more: Any) -> Peer:

@@ -238,7 +238,7 @@ class StaticTopicsTests(SynchronousTestCase):
             TopicQueueMappingDetail(topic="T", total_queues=1, bname="b", epoch=1, hosted_queues={0: [ON_A, PLACED]})
         )
         answer = alone.connect().ask(RequestCode.GET_MIN_OFFSET, {"topic": "T", "queueId": "0"})
-        self.assertEqual((answer.code, answer.remark), (1, "broker a is not known: there is no name server"))
+        self.assertEqual((answer.code, answer.remark), (1, "broker a is not known: this broker has no name server"))
 
     def test_logical_queues_are_locked_at_their_leader(self) -> None:
         self.pair.tell("a", 2, ON_A)

@@ -96,7 +96,7 @@ def test_a_step_of_the_clock_is_told_once(step: float) -> None:
             clock.advance(30)
             steps.look()
     (line,) = lines(said)
-    assert line.startswith(f"clock step: the time of day jumped by {step:+.1f} s. Timers go on")
+    assert line.startswith(f"clock step: the time of day jumped by {step:+.1f} s. Timers are not affected")
 
 
 def test_a_broker_tells_which_group_is_behind_and_when_it_is_not_any_more() -> None:

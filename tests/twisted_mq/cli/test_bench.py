@@ -120,7 +120,7 @@ def test_arrivals_of_the_run_alone_count_from_their_birth() -> None:
 
 @pytest.mark.parametrize("address", ["10.0.0.1:9876", "example.org:9876", "0.0.0.0:1"])
 def test_servers_elsewhere_are_refused(address: str) -> None:
-    with pytest.raises(CliError, match="is not on this machine; --yes"):
+    with pytest.raises(CliError, match="is not on this machine; add --yes"):
         check_here(["127.0.0.1:9876", address])
 
 

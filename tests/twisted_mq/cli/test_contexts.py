@@ -64,7 +64,7 @@ def test_nothing_names_a_server() -> None:
 def test_half_an_account_is_refused_without_its_secret(half: dict[str, str]) -> None:
     with pytest.raises(CliError) as caught:
         Servers(**half).client_options()
-    assert str(caught.value).startswith("an account has both keys") and SECRET not in str(caught.value)
+    assert str(caught.value).startswith("an account needs both keys") and SECRET not in str(caught.value)
 
 
 def test_an_account_from_a_file_and_encryption_by_its_files(home: Path) -> None:
@@ -78,8 +78,8 @@ def test_an_account_from_a_file_and_encryption_by_its_files(home: Path) -> None:
 
 def test_contexts_are_added_used_shown_and_removed_and_nobody_sees_a_secret(home: Path) -> None:
     added = run("context", "add", "prod", "--namesrv", "p:1", "--access-key", "ada", "--secret-key", SECRET, "--tls")
-    assert (added.exit_code, added.output) == (0, "context prod is kept and in use\n")
-    assert run("context", "add", "test").output == "context test is kept; `mq context use test`\n"
+    assert (added.exit_code, added.output) == (0, "context prod is saved and in use\n")
+    assert run("context", "add", "test").output == "context test is saved; `mq context use test`\n"
     path = Path(contexts_path(os.environ))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -93,7 +93,7 @@ def test_contexts_are_added_used_shown_and_removed_and_nobody_sees_a_secret(home
         "name": "prod", "namesrv": "p:1", "access-key": "ada", "secret-key": "(secret)", "tls": True,
     }  # fmt: skip
     assert run("context", "use", "test").output == "context test is in use\n"
-    assert run("context", "remove", "test").output == "context test is forgotten\n"
+    assert run("context", "remove", "test").output == "context test is deleted\n"
     assert kept(home).in_use is None
     assert run("context", "use", "--none").exit_code == 0
     assert list(kept(home).by_name) == ["prod"]
@@ -104,7 +104,7 @@ def test_contexts_are_added_used_shown_and_removed_and_nobody_sees_a_secret(home
 def test_a_name_is_not_taken_twice_unless_it_is_meant(home: Path) -> None:
     run("context", "add", "prod", "--namesrv", "p:1")
     refused = run("context", "add", "prod", "--namesrv", "p:2")
-    assert isinstance(refused.exception, CliError) and "--replace takes its place" in str(refused.exception)
+    assert isinstance(refused.exception, CliError) and "add --replace to replace it" in str(refused.exception)
     assert run("context", "add", "prod", "--namesrv", "p:2", "--replace").exit_code == 0
     assert kept(home).by_name == {"prod": {"namesrv": "p:2"}}
 
@@ -112,7 +112,9 @@ def test_a_name_is_not_taken_twice_unless_it_is_meant(home: Path) -> None:
 def test_a_name_that_is_nearly_one_is_asked_for(home: Path) -> None:
     run("context", "add", "prod")
     failed = run("context", "use", "prdo")
-    assert str(failed.exception) == "there is no context prdo; is prod meant? `mq context list` shows those there are"
+    assert (
+        str(failed.exception) == "context prdo does not exist; did you mean prod? `mq context list` shows all contexts"
+    )
 
 
 @pytest.mark.parametrize("text", ["{", '{"contexts":{"a":{"colour":"red"}}}', "[]"])
@@ -122,7 +124,7 @@ def test_a_damaged_file_is_named(home: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(CliError) as caught:
         read_contexts(str(path), BY_NAME)
-    assert str(caught.value).startswith(f"{path}: ") and "mend" in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ") and "correct" in str(caught.value)
 
 
 def test_a_file_that_others_can_read_is_said(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +132,7 @@ def test_a_file_that_others_can_read_is_said(home: Path, capsys: pytest.CaptureF
     write_contexts(path, Contexts())
     os.chmod(path, 0o644)
     read_contexts(path, BY_NAME)
-    assert capsys.readouterr().err == f"mq: {path} can be read by others; chmod 600 it\n"
+    assert capsys.readouterr().err == f"mq: {path} can be read by other users; run chmod 600 on it\n"
     write_contexts(path, Contexts())
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
@@ -166,6 +168,6 @@ def test_words_are_completed(monkeypatch: pytest.MonkeyPatch, words: str, found:
 
 def test_a_value_that_no_file_can_keep_is_refused_and_not_shown(tmp_path: Path) -> None:
     path = str(tmp_path / "contexts.json")
-    with pytest.raises(CliError, match="a value has bytes that are not UTF-8"):
+    with pytest.raises(CliError, match="a value is not valid UTF-8"):
         write_contexts(path, Contexts("prod", {"prod": {"secret-key": "planted\udc80"}}))
     assert not os.path.exists(path)

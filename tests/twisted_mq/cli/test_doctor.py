@@ -134,7 +134,7 @@ def test_a_cluster_that_is_well_and_its_store() -> None:
     }  # fmt: skip
     assert by_name["clock"]["result"] == "ok"
     assert by_name["routes"]["found"].endswith("take messages")
-    assert by_name["state"]["found"] == "a broker works on it"
+    assert by_name["state"]["found"] == "a broker runs on it"
 
 
 def test_a_name_server_that_is_not_there_is_a_problem_with_its_remedy() -> None:

@@ -81,8 +81,8 @@ def test_fields_that_can_not_be_read_are_named():
 @pytest.mark.parametrize(
     ("tail", "reason"),
     [
-        (b"\0\0", "the length field is cut off: 2 of 4 bytes"),
-        (b"\0\0\0\x10abc", "the frame is cut off: 7 of 20 bytes"),
+        (b"\0\0", "the length field is incomplete: 2 of 4 bytes"),
+        (b"\0\0\0\x10abc", "the frame is incomplete: 7 of 20 bytes"),
         (b"\x7f\xff\xff\xff", f"a frame of {0x7FFFFFFF + 4} bytes, the limit is {MAX_FRAME_BYTES}"),
         (b"\xff\xff\xff\xff", f"a frame of {0xFFFFFFFF + 4} bytes, the limit is {MAX_FRAME_BYTES}"),
         (b"\0\0\0\x02ab", "a frame length of 2, at least 4 is needed"),
@@ -100,7 +100,7 @@ def test_the_command_prints_what_it_can_and_exits_1(tmp_path):
     path.write_bytes(good + b"\0\0\0\x10abc")
     result = CliRunner().invoke(frames, [str(path)])
     assert (result.exit_code, result.stdout) == (1, json.dumps(described(0, good), separators=(",", ":")) + "\n")
-    assert result.stderr == f"mq frames: {path} at offset {len(good)}: the frame is cut off: 7 of 20 bytes\n"
+    assert result.stderr == f"mq frames: {path} at offset {len(good)}: the frame is incomplete: 7 of 20 bytes\n"
 
 
 def test_an_empty_file_has_no_frames(tmp_path):

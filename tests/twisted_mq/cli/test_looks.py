@@ -61,7 +61,7 @@ def test_peek_shows_messages_from_a_place_on_and_moves_nothing(server: EmbeddedS
 def test_a_beginning_that_is_none_is_named_with_what_to_give(server: EmbeddedServer) -> None:
     send(server, "Peeked", "0")
     told = run(server, "peek", "Peeked", "--from", "yesterday", code=1)
-    assert "--from yesterday: no beginning" in told and "earliest, latest, a queue offset, or a time" in told
+    assert "--from yesterday is not a position" in told and "earliest, latest, a queue offset, or a time" in told
 
 
 def test_tail_prints_what_comes_until_it_is_interrupted(server: EmbeddedServer) -> None:
@@ -124,7 +124,9 @@ def test_dead_letters_are_listed_shown_exported_and_sent_again_once(server: Embe
         assert run(server, "dlq", "resend", "broken", "--dry-run", *past).splitlines()[1:] == []
     since = run(server, "dlq", "resend", "broken", "--dry-run", "--since", "2000-01-01").splitlines()[1:]
     assert len(since) == 2
-    assert "--since soon: no time; give a time" in run(server, "dlq", "resend", "broken", "--since", "soon", code=1)
+    assert "--since soon is not a time; give a time" in run(
+        server, "dlq", "resend", "broken", "--since", "soon", code=1
+    )
     bodies = sorted(one["body"] for one in lines(run(server, "peek", "Failing", "--json")))
     assert bodies == ["1", "1", "2", "2", "2"]
     resent = [
@@ -144,7 +146,10 @@ def test_a_group_whose_members_are_at_work_is_put_nowhere(server: EmbeddedServer
     with PushConsumer(server.namesrv, group="busy", topics={"Busy": "*"}) as consumer:
         next(consumer.messages(timeout=20)).ack()
         told = run(server, "consume", "Busy", "--group", "busy", "--from", "earliest", code=1)
-    assert told == "mq: members of group busy are at work; stop them, or move them: `mq admin resetOffsetByTime`\n"
+    assert (
+        told
+        == "mq: group busy has running members; stop them, or reset the offsets with `mq admin resetOffsetByTime`\n"
+    )
 
 
 def test_dead_letters_are_sent_again_once_also_where_a_broker_makes_no_groups_by_itself() -> None:

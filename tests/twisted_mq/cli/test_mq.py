@@ -78,7 +78,7 @@ def test_the_version_is_one_line(monkeypatch, capsys):
         (["send"], "mq: Missing argument 'TOPIC'; see `mq send --help`\n"),
         (["consume", "T"], "mq: Missing option '--group'; see `mq consume --help`\n"),
         (["store", "dump"], "mq: Missing argument 'DIRECTORY'; see `mq store dump --help`\n"),
-        (["up", "--store", "x", "--temporary"], "mq: --temporary and --store exclude each other; see `mq up --help`\n"),
+        (["up", "--store", "x", "--temporary"], "mq: --temporary and --store cannot be combined; see `mq up --help`\n"),
     ],
 )
 def test_wrong_usage_is_one_line_that_names_the_help(monkeypatch, capsys, arguments, text):

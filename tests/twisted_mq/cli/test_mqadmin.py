@@ -101,7 +101,7 @@ def test_a_subcommand_that_needs_what_is_not_here_says_so(capsys, no_name_server
     assert mqadmin.run(["electMaster"]) == 1
     assert capsys.readouterr() == (
         "",
-        "mqadmin electMaster: it needs a controller, which this project does not have; Apache's mqadmin has it, for "
+        "mqadmin electMaster: this command needs a controller, which this project does not have; use Apache's mqadmin with "
         "Apache's servers\n",
     )
 
@@ -126,7 +126,7 @@ def test_an_end_of_input_is_no_yes(monkeypatch):
 
 def test_a_subcommand_that_is_not_served_yet_says_so():
     later = SubCommand("later", "do it later", ())
-    assert later.refusal == "Apache's mqadmin has this, ours not yet"
+    assert later.refusal == "this command is not implemented; use Apache's mqadmin"
 
 
 def test_every_subcommand_is_served_or_says_why_not():
@@ -157,7 +157,7 @@ def test_on_a_terminal_what_destroys_something_is_asked_for_first(monkeypatch, a
     monkeypatch.setattr(sys, "stdout", Terminal())
     command = find_sub_command("deleteTopic")
     assert mqadmin._may_go_on(command, CommandLine({})) is goes_on
-    assert asked == ["deleteTopic deletes the topic with its messages. Go on? [y/N] "]
+    assert asked == ["deleteTopic deletes the topic with its messages. Continue? [y/N] "]
     assert mqadmin._may_go_on(command, CommandLine({"yes": ""}))
     assert mqadmin._may_go_on(find_sub_command("topicList"), CommandLine({}))
     assert len(asked) == 1
@@ -182,7 +182,7 @@ def test_wrong_usage_prints_the_reason_and_the_help(capsys):
 def test_without_a_name_server_the_next_step_is_named(capsys, no_name_server):
     assert mqadmin.run(["topicList"]) == 1
     assert capsys.readouterr().err == (
-        "mqadmin topicList: no name server given; add -n host:port or set NAMESRV_ADDR; `mq up` starts one\n"
+        "mqadmin topicList: no name server is given; add -n host:port or set NAMESRV_ADDR; `mq up` starts one\n"
     )
 
 
@@ -197,15 +197,18 @@ def test_name_servers_come_from_the_option_before_the_environment(monkeypatch):
     [
         (
             BrokerError(17, "No topic route\nSee https://rocketmq.apache.org"),
-            "CODE: 17 DESC: No topic route; see `mqadmin topicList` for what there is",
+            "CODE: 17 DESC: No topic route; `mqadmin topicList` lists the topics",
         ),
         (BrokerError(1, "two\nlines"), "CODE: 1 DESC: two lines"),
         (
             RemotingTimeoutError("no answer from a:1"),
-            "no answer from a:1; see `mqadmin clusterList` for the brokers that are up",
+            "no answer from a:1; `mqadmin clusterList` lists the running brokers",
         ),
         (ClientError("no route of T"), "no route of T"),
-        (CliError("no name server at a:1", "start one with `mq up`"), "no name server at a:1; start one with `mq up`"),
+        (
+            CliError("no name server answers at a:1", "start one with `mq up`"),
+            "no name server answers at a:1; start one with `mq up`",
+        ),
     ],
 )
 def test_a_failure_is_one_line_and_exit_code_1(monkeypatch, capsys, error, text):

@@ -51,7 +51,7 @@ class Commands(OrderedClusterCase):
             state.blocks(state.units[0]), ["broker-a waits for its first consumer group; start a consumer"]
         )
         said = await self.refused(groups.move(self.session, TOPIC, "0", "broker-a"))
-        self.assertIn("not moved: broker-a: what it took is not consumed yet", said)
+        self.assertIn("not moved: broker-a: its messages are not consumed yet", said)
         await self.consumer()
         await self.consumed(5)
         await self.state_with(lambda state: state.units[0].lists.send == ("broker-b", "broker-a"))
@@ -59,7 +59,9 @@ class Commands(OrderedClusterCase):
         await groups.wish(self.session, "broker-b", retired=True)
         self.assertEqual(await groups.left_send_lists(self.session, "broker-b", 20), [])
         state = await self.state_with(lambda state: state.units[0].lists.head == "broker-a")
-        self.assertEqual(state.groups["broker-b"].obstacle(), "broker-b: it is retired: mq order restore takes it back")
+        self.assertEqual(
+            state.groups["broker-b"].obstacle(), "broker-b: it is retired: mq order restore reactivates it"
+        )
         await groups.wish(self.session, "broker-b", retired=False)
         await self.state_with(lambda state: "broker-b" in state.units[0].lists.send)
 
@@ -88,8 +90,8 @@ class Commands(OrderedClusterCase):
         said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 2, ("broker-a",))))
         self.assertEqual(
             said,
-            "topic Orders is declared already: 1 queues on broker-a,broker-b; name these and more groups to add some; "
-            "mq order delete Orders takes all back",
+            "topic Orders is already declared: 1 queues on broker-a,broker-b; to add groups, name these and the new ones; `mq "
+            "order delete Orders` deletes the topic",
         )
         said = await self.refused(groups.move(self.session, TOPIC, "1", "broker-b"))
         self.assertEqual(said, "topic Orders has no queue '1' that moves by itself; it has 0 to 0")
@@ -103,8 +105,8 @@ class Commands(OrderedClusterCase):
         state = await read_state(self.session, TOPIC)
         self.assertEqual(
             state.blocks(state.units[0]),
-            ["blocked: /topics/Orders/0: send: is missing, a list of broker names is needed, got null; "
-             "put the node right by hand"],
+            ["blocked: /topics/Orders/0: send: is missing, it must be a list of broker names, got null; "
+             "correct the node by hand"],
         )  # fmt: skip
         said = await self.refused(groups.move(self.session, TOPIC, "0", "broker-b"))
         self.assertIn("topic Orders queue 0 is blocked", said)
@@ -133,12 +135,12 @@ class Commands(OrderedClusterCase):
         (blocked,) = state.blocks(state.units[0])
         self.assertIn("mq order repair Orders shows and writes", blocked)
         said = await self.refused(repair.find_repairs(self.session, TOPIC, ()))
-        self.assertIn("queue 0: it is not known what the stores of broker-b hold", said)
+        self.assertIn("queue 0: the contents of the stores of broker-b are not known", said)
         (found,) = await repair.find_repairs(self.session, TOPIC, ("broker-b",))
         self.assertEqual((found.after.epoch, found.after.consume), (41, (Term("broker-a", 40),)))
         await repair.write_repairs(self.session, TOPIC, [found])
         said = await self.refused(repair.write_repairs(self.session, TOPIC, [found]))
-        self.assertEqual(said, "queue 0: its lists changed meanwhile; look again, then repair it")
+        self.assertEqual(said, "queue 0: its lists have changed; run the command again")
         self.assertEqual(await repair.find_repairs(self.session, TOPIC, ()), [])
         self.assertIsNotNone(await coordinator.read(node), "its backlog counts again")
         leader = await coordinator.commit([Create(f"{producers_path(TOPIC, '0')}/n-", sequential=True)])
@@ -177,7 +179,7 @@ class Commands(OrderedClusterCase):
         said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 1, ("broker-a",))))
         self.assertEqual(
             said,
-            "broker 1 of broker-a has no slaveReadEnable=true; consumers could not go on after the master's loss",
+            "broker 1 of broker-a has no slaveReadEnable=true; without it consumers stop when the master is lost",
         )
 
     async def test_messages_of_an_earlier_declaration_are_not_taken_for_new_ones(self) -> None:
@@ -187,7 +189,7 @@ class Commands(OrderedClusterCase):
         paths = [unit_path(TOPIC, "0"), topic_path(TOPIC)]
         await self.session.coordinator.commit([Delete(path) for path in paths])  # as another ZooKeeper would have it
         said = await self.refused(declare.create(self.session, OrderedTopic(TOPIC, 1, ("broker-b", "broker-a"))))
-        self.assertIn("group broker-a has messages of topic Orders from before; take another name, or delete", said)
+        self.assertIn("group broker-a has older messages of topic Orders; use another name, or delete", said)
 
     async def test_plain_topic_does_not_become_ordered(self) -> None:
         await self.started()
@@ -205,10 +207,10 @@ class Arguments(TestCase):
         return str(caught.exception)
 
     def test_declarations_without_sense_name_the_argument(self) -> None:
-        self.assertIn("--groups ',' names no broker group", self.refused("T", 1, ","))
-        self.assertIn("or one twice", self.refused("T", 1, "a,a"))
+        self.assertIn("--groups ',' must name each broker group once", self.refused("T", 1, ","))
+        self.assertIn("each broker group once", self.refused("T", 1, "a,a"))
         self.assertIn("topic 'a b'", self.refused("a b", 1, "a"))
-        self.assertIn("65535 ordered queues at most", self.refused("T", 65536, "a"))
+        self.assertIn("at most 65535 ordered queues", self.refused("T", 65536, "a"))
 
     def test_coordinators_that_can_not_be_reached_say_what_to_do(self) -> None:
         for address, text in (

@@ -43,10 +43,10 @@ def test_a_gap_a_swap_and_a_repeat(tmp_path: Path) -> None:
         1,
         [
             "topic\tqueue\tfault\tepoch\tleader\tsequences\tstore\tphysicalOffset\twhat",
-            f"Orders\t0\trepeat\t1\t0\t2\t{path}\t{places[2]}\tis there a second time in its epoch",
+            f"Orders\t0\trepeat\t1\t0\t2\t{path}\t{places[2]}\tis a repeat in its epoch",
             f"Orders\t0\tgap\t1\t0\t3\t{path}\t{places[4]}\t"
-            "no store has these sequences: lost, or given up by their producer",
-            f"Orders\t0\tswap\t1\t0\t4\t{path}\t{places[4]}\tcomes behind a later sequence of its leader",
+            "no store has these sequences: lost, or never sent by their producer",
+            f"Orders\t0\tswap\t1\t0\t4\t{path}\t{places[4]}\tcomes after a later sequence of its leader",
             "1 ordered queues: 3 faults",
         ],
     )
@@ -74,7 +74,7 @@ def test_what_groups_passed_over_is_shown(tmp_path: Path) -> None:
     assert (result.exit_code, result.stdout.splitlines()[2:]) == (
         0,
         [
-            "Messages that a consumer group went on behind, without having consumed them there:",
+            "Messages that a consumer group skipped without consuming them there:",
             "topic\tqueue\tepoch\tgroup\tpassed over\toffsets\treason\tstore",
             f"Orders\t0\t1\tG\t2\t1..2\tnever acknowledged\t{path}",
             "1 ordered queues: all in order",

@@ -19,7 +19,7 @@ ACTIVE, IDLE = Leader("audit", "client", 3, 1), Leader("audit")
 A, B = Lists(1, ("a", "b"), (Term("a", 1),)), Lists(2, ("b",), (Term("a", 1), Term("b", 2)))
 NOBODY = Lists(1, (), (Term("a", 1),))
 NOTHING = Lists(1)
-NO_HEAD_OF_B = "; b is well; its master joins within a moment"
+NO_HEAD_OF_B = "; b is healthy; its master joins soon"
 
 
 def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, problem: str | None = None) -> Any:
@@ -51,28 +51,28 @@ def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, 
         (
             blocks(NOTHING, WELL | {2: SLAVE}),
             [
-                "senders wait: a: it has a broker with brokerId 2: a group is a master (0) and exactly one slave"
-                f" (1){NO_HEAD_OF_B}"
+                "senders wait: a: it has a broker with brokerId 2: a group must have a master (0) and exactly one slave "
+                f"(1){NO_HEAD_OF_B}"
             ],
         ),
         (blocks(NOTHING, {0: LAGS, 1: SLAVE}), [f"senders wait: a: its slave does not keep up{NO_HEAD_OF_B}"]),
         (
             blocks(NOTHING, GroupState("a", WELL, retired=True)),
-            [f"senders wait: a: it is retired: mq order restore takes it back{NO_HEAD_OF_B}"],
+            [f"senders wait: a: it is retired: mq order restore reactivates it{NO_HEAD_OF_B}"],
         ),
         (
-            blocks(NOTHING, GroupState("a", fault=DocumentFault("/groups/a", "retired", 1, "true or false is needed"))),
-            [f"senders wait: a: /groups/a: retired: true or false is needed, got 1; put the node right by hand{NO_HEAD_OF_B}"],
+            blocks(NOTHING, GroupState("a", fault=DocumentFault("/groups/a", "retired", 1, "must be true or false"))),
+            [f"senders wait: a: /groups/a: retired: must be true or false, got 1; correct the node by hand{NO_HEAD_OF_B}"],
         ),
         (
             blocks(NOBODY, WELL, ACTIVE),
             [
-                "senders wait: a still has messages of epoch 1, it joins again when all its consumer groups have consumed"
-                f" them{NO_HEAD_OF_B}"
+                "senders wait: a still has messages of epoch 1, it joins again after all its consumer groups have consumed "
+                f"them{NO_HEAD_OF_B}"
             ],
         ),
-        (blocks(B, {}, ACTIVE), ["consumers wait: no broker of a is there; start one of them"]),
-        (blocks(B, WELL, IDLE), ["a is kept by groups without a running consumer: audit; start them"]),
+        (blocks(B, {}, ACTIVE), ["consumers wait: no broker of a is running; start one of them"]),
+        (blocks(B, WELL, IDLE), ["a is held by groups without a running consumer: audit; start them"]),
         (blocks(B, WELL), ["a waits for its first consumer group; start a consumer"]),
     ],
     ids=["takes sends", "nobody consumes yet", "two terms", "the slave serves", "hand", "no slave", "no master",
@@ -89,38 +89,39 @@ NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator
 @pytest.mark.parametrize(
     ("unit", "a", "b", "says"),
     [
-        (UnitState("0", A), {}, WELL, f"senders wait: {NO_MASTER_OF_A}; b takes over within the time of a session"),
+        (UnitState("0", A), {}, WELL, f"senders wait: {NO_MASTER_OF_A}; b takes over within one session timeout"),
         (
             UnitState("0", A), {1: SLAVE}, {0: MASTER},
-            f"senders wait: {NO_MASTER_OF_A}, and no other group is well; start what is missing",
+            f"senders wait: {NO_MASTER_OF_A}, and no other group is healthy; start the missing brokers",
         ),
         (
             UnitState("0", A), {}, {},
-            f"senders wait: {NO_MASTER_OF_A}, and no broker is there to hand over; start the brokers",
+            f"senders wait: {NO_MASTER_OF_A}, and no broker is running to hand over; start the brokers",
         ),
         (
             UnitState("0", A, unreached="10.0.0.9@1"), WELL, WELL,
-            "senders wait: 10.0.0.9@1, the active producer, cannot reach the master of a; b takes over, within 10 sessions where"
-            " a left for a report before",
+            "senders wait: 10.0.0.9@1, the active producer, cannot reach the master of a; b takes over, within 10 session "
+            "timeouts if a was reported before",
         ),
         (
             UnitState("0", A, unreached="10.0.0.9@1"), WELL, {},
-            "senders wait: 10.0.0.9@1, the active producer, cannot reach the master of a, and no other group is well; start what"
-            " is missing",
+            "senders wait: 10.0.0.9@1, the active producer, cannot reach the master of a, and no other group is healthy; start"
+            " the missing brokers",
         ),
         (
             UnitState("0", B, consumers=(ACTIVE,)), {0: RESTARTED}, WELL,
-            "epoch 1 of a can't end, broker 0 may lack messages of it: it restarted, and was not in sync with its partner"
-            " since; start its slave, or see that they replicate",
+            "epoch 1 of a cannot end, because broker 0 may not have all its messages: it restarted, and is not yet in sync "
+            "with its partner; start its slave, or check replication",
         ),
         (
             UnitState("0", B, consumers=(ACTIVE,)), {1: Member("host:2", "its slave restarted", complete=False)}, WELL,
-            "epoch 1 of a can't end, broker 1 may lack messages of it: its slave restarted; start its master, or see that"
-            " they replicate",
+            "epoch 1 of a cannot end, because broker 1 may not have all its messages: its slave restarted; start its master, "
+            "or check "
+            "replication",
         ),
         (
             UnitState("0", Lists(3, ("a",), (Term("a", 1), Term("b", 2), Term("c", 3))), consumers=(ACTIVE,)), WELL, {},
-            "consumers will wait for epoch 2: no broker of b is there; start one of them",
+            "consumers will wait for epoch 2: no broker of b is running; start one of them",
         ),
         (
             UnitState("0", A, consumers=(IDLE,), waiting={"audit": 7}), WELL, WELL,
@@ -133,7 +134,7 @@ NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator
         ),
         (
             UnitState("0", A, consumers=(ACTIVE,), backlog={"a": None}), WELL, WELL,
-            "not known: the backlog of a, no broker of it tells it; see its log",
+            "the backlog of a is not known, because no broker of it reports it; check its log",
         ),
     ],
     ids=["head is lost", "nobody takes over", "nobody hands over", "out of reach", "out of reach alone", "restarted master",
@@ -160,13 +161,15 @@ def test_messages_that_a_full_disk_deleted_and_brokers_that_do_not_answer_are_ne
     groups = {group: GroupState(group, WELL) for group in "ab"}
     state = TopicState(OrderedTopic("T", 1, ("a", "b")), groups, (unit,), frozenset({"host:2"}))
     deleted, unknown = state.blocks(unit)
-    assert deleted.startswith("a deleted 685 messages that were not consumed, its disk was full: they are lost")
-    assert unknown.startswith("not known: broker host:2 is connected to the coordinator, and does not answer")
+    assert deleted.startswith(
+        "a deleted 685 messages that were not consumed, because its disk was full; its log lists them"
+    )
+    assert unknown.startswith("not known: broker host:2 is connected to the coordinator, but does not answer")
 
 
 def test_what_brokers_deleted_is_told_by_topic_and_queue() -> None:
     text = deleted_text({("T", 1): 5, ("T", 0): 685, ("Other", 0): 7})
     assert text == '{"Other/0": 7, "T/0": 685, "T/1": 5}'
     assert deleted_of_topic(text, "T") == {0: 685, 1: 5}
-    with pytest.raises(ValueError, match="an object is needed"):
+    with pytest.raises(ValueError, match="must be a JSON object"):
         deleted_of_topic("[]", "T")

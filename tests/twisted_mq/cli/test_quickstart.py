@@ -48,7 +48,7 @@ def test_each_step_does_what_it_says(folder: Path) -> None:
     (stored,) = map(json.loads, printed(text, "5. Look")[1:])
     assert (stored["topic"], stored["properties"]["UNIQ_KEY"], stored["bodyLength"]) == ("Orders", msg_id, 10)
     assert re.search(r"^  http://127\.0\.0\.1:\d+/login#\S+$", text, re.MULTILINE)
-    assert "The servers are stopped, the store is removed." in text
+    assert "The servers are stopped and the store is removed." in text
     assert list(folder.iterdir()) == []
 
 

@@ -71,6 +71,6 @@ def server_topics(server: EmbeddedServer) -> str:
 
 def test_a_place_that_a_store_does_not_have_is_said(server: EmbeddedServer) -> None:
     told = run(server, "--store", server.store_path, "--to", "Never", "--from", "latest", code=1)
-    assert "a store has no end to begin at" in told["error"]
+    assert "a store has no position 'latest' to start from; use another --from" in told["error"]
     told = run(server, "--store", server.store_path, "--to", "Never", "--from", "9" * 5000, code=1)
-    assert "no beginning" in told["error"]
+    assert "is not a position" in told["error"]

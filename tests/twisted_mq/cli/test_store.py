@@ -57,7 +57,7 @@ def test_dump_of_a_damaged_store_prints_the_rest_and_names_the_offset(stores):
     assert [json.loads(line) for line in result.stdout.splitlines()] == messages_of("cut_tail")
     assert (result.exit_code, result.stderr) == (
         1,
-        f"mq store dump: {stores}/cut_tail/commitlog/{393216:020d} at offset 505906: 149454 bytes are no record: "
+        f"mq store dump: {stores}/cut_tail/commitlog/{393216:020d} at offset 505906: 149454 bytes are not a record: "
         "properties of 0 bytes where 140 are left of the record\n",
     )
 
@@ -129,7 +129,7 @@ def test_verify_names_entries_that_lead_past_the_log(stores):
             f"{stores}/livecopy/consumequeue/CapTorn/0 at 484: leads to 481597, where no record of this queue offset is",
             f"{stores}/livecopy/consumequeue/CapTorn/1 at 483: leads to 481230, where no record of this queue offset is",
             f"{index} at 337: leads to 481230, where no record has a key of hash 1588188360; and so on, 4 in a row",
-            f"3 problems: `mq store repair {stores}/livecopy` says what can be done",
+            f"3 problems: `mq store repair {stores}/livecopy` shows how to repair it",
         ],
     )
 
@@ -142,10 +142,10 @@ def test_a_missing_directory_is_a_usage_error(tmp_path):
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--since", "\u00b2", "is no time"),
-        ("--until", "9" * 5000, "is no time"),
-        ("--offsets", "\u00b2:1", "is no range"),
-        ("--queue-offsets", "9" * 5000 + ":", "is no range"),
+        ("--since", "\u00b2", "is not a time"),
+        ("--until", "9" * 5000, "is not a time"),
+        ("--offsets", "\u00b2:1", "is not a range"),
+        ("--queue-offsets", "9" * 5000 + ":", "is not a range"),
     ],
 )
 def test_digits_that_are_no_number_are_a_usage_error(tmp_path, option, value, said):

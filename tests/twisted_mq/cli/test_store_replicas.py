@@ -36,7 +36,7 @@ def test_cut_slave_differs_where_it_was_cut(stores):
     result = invoke("truncate", stores / "ha_slave", "--offset", offset)
     assert (result.exit_code, result.stdout) == (
         0,
-        f"the log ends at {offset} now; what followed is kept in {stores}/ha_slave/damaged/{offset:020}\n",
+        f"the log now ends at {offset}; the removed part is kept in {stores}/ha_slave/damaged/{offset:020}\n",
     )
     result = invoke("diff", stores / "ha_master", stores / "ha_slave")
     assert result.exit_code == 1

@@ -81,13 +81,14 @@ def test_repair_prints_a_plan_and_applies_it_when_told(stores: Path) -> None:
     root = stores / "cut_tail"
     before, messages = state(root), dumped(root)
     planned = invoke("repair", root)
-    assert (planned.exit_code, planned.stdout.splitlines()[-1]) == (0, "nothing was changed; --apply does it")
+    assert (planned.exit_code, planned.stdout.splitlines()[-1]) == (0, "nothing was changed; add --apply to do it")
     assert (
-        f"{root}/commitlog/{393216:020d} at 505906: empty what is behind the log's last intact record" in planned.stdout
+        f"{root}/commitlog/{393216:020d} at 505906: clear the bytes after the last intact record of the log"
+        in planned.stdout
     )
     assert state(root) == before
     done = invoke("repair", root, "--apply")
-    assert (done.exit_code, done.stdout.splitlines()[-1].split(" in ")[0]) == (0, "done; what was taken away is")
+    assert (done.exit_code, done.stdout.splitlines()[-1].split(" in ")[0]) == (0, "done; removed data is kept")
     assert invoke("verify", root).exit_code == 0
     assert dumped(root) == messages
     again = invoke("repair", root, "--apply", "--json")
@@ -112,7 +113,7 @@ def test_rebuild_of_lost_queues_and_index(stores: Path) -> None:
 def test_queue_file_size_of_no_whole_entries_is_refused(stores: Path) -> None:
     before = state(stores / "st")
     result = invoke("rebuild", stores / "st", "--apply", "--queue-file-size", "30")
-    assert (result.exit_code, "30 is no multiple of 20" in result.stderr) == (2, True)
+    assert (result.exit_code, "30 is not a multiple of 20" in result.stderr) == (2, True)
     assert state(stores / "st") == before
 
 
@@ -126,9 +127,9 @@ def test_commands_that_write_refuse_while_a_broker_runs(stores: Path) -> None:
             result = invoke(command, root, "--apply")
             assert (result.exit_code, str(result.exception)) == (
                 1,
-                f"{root}: a broker works on this store; stop it, then apply again",
+                f"{root}: a broker is running on this store; stop it, then run the command again",
             )
-        assert "last broker\tworks on it now" in invoke("verify", root).stdout
+        assert "last broker\tis running" in invoke("verify", root).stdout
     finally:
         lock.release()
     assert state(root) == before

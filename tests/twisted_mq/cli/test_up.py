@@ -35,7 +35,7 @@ def test_a_busy_port_names_this_commands_flags(busy_port):
     with pytest.raises(PortError) as caught:
         bind("127.0.0.1", busy_port)
     assert caught.value.port == busy_port
-    taken = f"port {busy_port} on 127.0.0.1 is in use: stop what listens there, or set another "
+    taken = f"port {busy_port} on 127.0.0.1 is in use: stop the program that uses it, or set another "
     assert in_flags(str(caught.value), "--namesrv-port") == taken + "--namesrv-port"
     with pytest.raises(PortError) as caught:
         bind("127.0.0.1", busy_port, "haListenPort")
@@ -43,7 +43,7 @@ def test_a_busy_port_names_this_commands_flags(busy_port):
 
 
 def test_a_locked_store_names_this_commands_flag():
-    assert in_flags(str(StoreLocked("/x")), "--port").endswith("give this one another --store")
+    assert in_flags(str(StoreLocked("/x")), "--port").endswith("use another --store for this one")
 
 
 def test_wrong_ports_and_stores_are_told_in_flags(monkeypatch, busy_port):
@@ -60,7 +60,7 @@ def test_wrong_ports_and_stores_are_told_in_flags(monkeypatch, busy_port):
     monkeypatch.setattr(os, "umask", lambda mask: 0)
     assert fails(PortError("set another listenPort", 9)) == "set another --namesrv-port"
     assert fails(PortError("set another listenPort", 10)) == "set another --port"
-    assert fails(StoreLocked("/x")).endswith("another --store")
+    assert fails(StoreLocked("/x")).endswith("another --store for this one")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_wrong_ports_and_stores_are_told_in_flags(monkeypatch, busy_port):
 )
 def test_ordered_groups_choose_their_ports_and_stores(flags):
     result = CliRunner().invoke(up, ["--ordered", *flags])
-    assert (result.exit_code, "--ordered goes with --namesrv-port" in result.stderr) == (2, True)
+    assert (result.exit_code, "--ordered can only be combined with --namesrv-port" in result.stderr) == (2, True)
 
 
 @pytest.fixture

@@ -52,10 +52,10 @@ def test_each_line_with_its_effect(path: str) -> None:
         (11, "tls.ciphers", Effect.NO_EFFECT),
     ]
     remarks = [one.remark for one in found]
-    assert remarks[1:3] == ["ten: a whole number is needed", "no RocketMQ knows this key, is brokerName meant?"]
-    assert remarks[3] == "line 6 counts"
-    assert remarks[5] == "no effect here: one thread appends: there is no lock to choose"
-    assert remarks[6] == "no effect here: no code of 5.3.3 reads it"
+    assert remarks[1:3] == ["ten: must be a whole number", "unknown key, did you mean brokerName?"]
+    assert remarks[3] == "line 6 is used"
+    assert remarks[5] == "no effect here: one thread appends: there is no choice of lock"
+    assert remarks[6] == "no effect here: version 5.3.3 does not read it"
     assert "no other broker would take over" in remarks[7]
     assert not any("planted" in remark for remark in remarks)
 
@@ -64,15 +64,15 @@ def test_a_secret_of_a_wrong_form_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "b.conf"
     path.write_text("haSharedSecret=planted\nlistenPort=1\n")
     assert check_file(BrokerOptions, str(path))[0] == LineCheck(
-        1, "haSharedSecret", Effect.USED, "what masters and slaves must both know; unset: nothing; ours"
+        1, "haSharedSecret", Effect.USED, "secret that master and slave share; unset: none; ours"
     )
 
 
 def test_the_command_names_what_is_not_well_and_fails(path: str) -> None:
     done = CliRunner().invoke(mq, ["config", "check", path])
     assert isinstance(done.exception, CliError)
-    assert str(done.exception) == f"{path}: 2 of 10 keys prevent the start; mend or remove them"
-    assert done.output.splitlines()[1] == "2\tlistenPort\toverridden\tline 3 counts"
+    assert str(done.exception) == f"{path}: 2 of 10 keys prevent the start; correct or remove them"
+    assert done.output.splitlines()[1] == "2\tlistenPort\toverridden\tline 3 is used"
     lines = CliRunner().invoke(mq, ["config", "check", path, "--json"]).output.splitlines()
     assert len(lines) == 10 and json.loads(lines[4])["effect"] == "used"
 
@@ -90,7 +90,7 @@ def test_a_file_to_begin_with_is_well_and_changes_only_the_address(
     made.bind_address = defaults.bind_address
     assert made == defaults
     again = CliRunner().invoke(mq, ["config", "init", "--daemon", daemon, path])
-    assert str(again.exception) == f"{path} is there; --force takes its place"
+    assert str(again.exception) == f"{path} already exists; add --force to replace it"
     assert CliRunner().invoke(mq, ["config", "init", path, "--force"]).exit_code == 0
 
 

@@ -51,5 +51,5 @@ def test_log_goes_on_in_the_file_before_where_no_new_one_can_be_opened(tmp_path)
     log.write("after\n")
     log.close()
     assert (tmp_path / "moved" / "it.log").read_text() == "before\nafter\n"
-    said = f"log file not opened anew, the one before goes on: [Errno 2] No such file or directory: '{folder}/it.log'"
+    said = f"log file not reopened, logging continues in the old one: [Errno 2] No such file or directory: '{folder}/it.log'"
     assert [formatEvent(one) for one in events] == [said]

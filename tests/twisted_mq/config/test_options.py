@@ -58,13 +58,13 @@ def test_field_without_effect_is_taken_and_named():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"#\n#\nlistenPort=x\n", "b.conf line 3: listenPort=x: a whole number is needed"),
-        (b"listenPort=70000\n", "b.conf line 1: listenPort=70000: at most 65535 is allowed"),
-        (b"listenPort=-1\n", "b.conf line 1: listenPort=-1: at least 0 is needed"),
-        (b"traceOn=on\n", "b.conf line 1: traceOn=on: true or false is needed"),
+        (b"#\n#\nlistenPort=x\n", "b.conf line 3: listenPort=x: must be a whole number"),
+        (b"listenPort=70000\n", "b.conf line 1: listenPort=70000: must be at most 65535"),
+        (b"listenPort=-1\n", "b.conf line 1: listenPort=-1: must be at least 0"),
+        (b"traceOn=on\n", "b.conf line 1: traceOn=on: must be true or false"),
         (
             b"adminBrokerThreadPoolNums=many\n",
-            "b.conf line 1: adminBrokerThreadPoolNums=many: a whole number is needed",
+            "b.conf line 1: adminBrokerThreadPoolNums=many: must be a whole number",
         ),
     ],
     ids=["type", "above", "below", "boolean", "type of an unused key"],
@@ -78,7 +78,7 @@ def test_wrong_line_is_an_error_that_names_it(text, message):
 def test_wrong_value_of_the_command_line_names_no_file():
     with pytest.raises(ConfigError) as caught:
         read(b"", listenPort="x")
-    assert str(caught.value) == "listenPort=x: a whole number is needed"
+    assert str(caught.value) == "listenPort=x: must be a whole number"
 
 
 WARNED = """duplicationEnable=false
@@ -93,14 +93,14 @@ mapedFileSizeConsumeQueue=1
 listenPort=5
 """
 LINES = [
-    "line 1: duplicationEnable: no effect here: copies are kept by slaves that ask for the log (brokerRole)",
-    "line 2: highSpeedMode: no effect here: no code of 5.3.3 reads it",
-    "line 3: brokerNam: no RocketMQ knows this key, is brokerName meant?",
-    "line 4: a: no RocketMQ knows this key",
-    "line 5: storePathConsumeQueue: no RocketMQ knows this key, the consume queues are in storePathRootDir/consumequeue",
-    "line 6: diskMaxUsedSpaceRatio: at most 95 is allowed, so 95 counts in place of 98",
-    "line 7: timerPrecisionMs: one of 100, 200, 500, 1000 is needed, so 500 counts in place of 700",
-    "line 9: mapedFileSizeConsumeQueue: at least 20 is needed, so 20 counts in place of 1",
+    "line 1: duplicationEnable: no effect here: slaves pull copies of the log (brokerRole)",
+    "line 2: highSpeedMode: no effect here: version 5.3.3 does not read it",
+    "line 3: brokerNam: unknown key, did you mean brokerName?",
+    "line 4: a: unknown key",
+    "line 5: storePathConsumeQueue: unknown key, the consume queues are in storePathRootDir/consumequeue",
+    "line 6: diskMaxUsedSpaceRatio: must be at most 95, so 95 is used instead of 98",
+    "line 7: timerPrecisionMs: must be one of 100, 200, 500, 1000, so 500 is used instead of 700",
+    "line 9: mapedFileSizeConsumeQueue: must be at least 20, so 20 is used instead of 1",
 ]
 
 
@@ -113,7 +113,7 @@ def test_start_takes_old_names_and_warns_once_of_each_line_that_does_not_do_what
     told = [(one["log_level"].name, formatEvent(one)) for one in events]
     assert [text for level, text in told if level == "warn"] == [f"{path} {line}" for line in LINES]
     assert [text for level, text in told if level != "warn"] == [
-        f"{path} line 8: mapedFileSizeCommitLog: read as mappedFileSizeCommitLog, the present name"
+        f"{path} line 8: mapedFileSizeCommitLog: old name of mappedFileSizeCommitLog, used as that"
     ]
 
 
@@ -159,7 +159,7 @@ def test_choice_is_the_next_lower_one(text, counts):
 
 
 def test_update_outside_the_limits_is_refused():
-    with pytest.raises(ConfigError, match="diskMaxUsedSpaceRatio=98: at most 95 is allowed"):
+    with pytest.raises(ConfigError, match="diskMaxUsedSpaceRatio=98: must be at most 95"):
         parse_updates(Settings, [Entry("diskMaxUsedSpaceRatio", "98", 1)])
 
 
@@ -171,10 +171,10 @@ def test_update_takes_only_keys_of_the_allow_list():
     for key in ("listenPort", "highSpeedMode", "nonsense"):
         with pytest.raises(
             KeyNotAllowed,
-            match=f"^{key}=1: cannot be changed while it runs; these can: brokerName, diskMaxUsedSpaceRatio, traceOn$",
+            match=f"^{key}=1: cannot be changed at run time; these can: brokerName, diskMaxUsedSpaceRatio, traceOn$",
         ):
             parse_updates(Settings, [Entry("traceOn", "false", 1), Entry(key, "1", 2)])
-    with pytest.raises(ConfigError, match="traceOn=2: true or false is needed"):
+    with pytest.raises(ConfigError, match="traceOn=2: must be true or false"):
         parse_updates(Settings, [Entry("traceOn", "2", 1)])
 
 

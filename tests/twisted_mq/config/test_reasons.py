@@ -23,5 +23,5 @@ def test_a_key_has_one_reason() -> None:
 
 
 def test_keys_of_other_classes_name_these() -> None:
-    assert reason_of("enableControllerInNamesrv") == "of Apache's NamesrvConfig"
-    assert reason_of("nameOfNothing") == "of no class of Apache's"
+    assert reason_of("enableControllerInNamesrv") == "for Apache's NamesrvConfig"
+    assert reason_of("nameOfNothing") == "for no class of Apache's"

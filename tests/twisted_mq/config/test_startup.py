@@ -68,7 +68,7 @@ def test_start_on_all_addresses_without_accounts_is_one_warning(address, lines):
         daemon([], None, address).startService()
     said = [formatEvent(one) for one in events if one["log_level"].name == "warn"]
     assert len(said) == lines
-    assert all(one.startswith(f"open to everybody: listens on all addresses ({address}) and has no") for one in said)
+    assert all(one.startswith(f"open to every host: listens on all addresses ({address}) and has no") for one in said)
 
 
 def test_expected_error_is_one_line_and_stops_what_had_started(monkeypatch):
@@ -77,11 +77,11 @@ def test_expected_error_is_one_line_and_stops_what_had_started(monkeypatch):
     monkeypatch.setattr(sys, "__stderr__", printed)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     with capturedLogs() as events, pytest.raises(DoesNotStart) as caught:
-        daemon(notes, Refused("port 1 is in use: stop what listens there")).startService()
+        daemon(notes, Refused("port 1 is in use: stop the program that uses it")).startService()
     sys.excepthook(DoesNotStart, caught.value, None)
-    assert printed.getvalue() == "mqthing: port 1 is in use: stop what listens there\n"
+    assert printed.getvalue() == "mqthing: port 1 is in use: stop the program that uses it\n"
     lines = [formatEvent(one) for one in events]
-    assert lines == ["mqthing does not start: port 1 is in use: stop what listens there"]
+    assert lines == ["mqthing does not start: port 1 is in use: stop the program that uses it"]
     assert notes == ["first started", "first stopped"]
 
 

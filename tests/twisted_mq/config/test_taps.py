@@ -92,21 +92,21 @@ def test_name_server_keeps_updates_in_the_file_given(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--set", "brokerName"], "--set brokerName: KEY=VALUE is needed"),
+        (["--set", "brokerName"], "--set brokerName: must be KEY=VALUE"),
         (
             ["--strict", "--set", "brokerNam=a"],
-            "brokerNam=a: no RocketMQ knows this key, is brokerName meant?; --strict",
+            "brokerNam=a: unknown key, did you mean brokerName?; --strict",
         ),
-        (["--strict", "--set", "diskMaxUsedSpaceRatio=98"], "diskMaxUsedSpaceRatio=98: at most 95 is allowed"),
-        (["--set", "orderMessageEnable=maybe"], "orderMessageEnable=maybe: true or false is needed"),
+        (["--strict", "--set", "diskMaxUsedSpaceRatio=98"], "diskMaxUsedSpaceRatio=98: must be at most 95"),
+        (["--set", "orderMessageEnable=maybe"], "orderMessageEnable=maybe: must be true or false"),
         (
             ["--set", "duplicationEnable=true"],
-            "duplicationEnable=true: is not served here: no other broker would take over from a lost master",
+            "duplicationEnable=true: is not supported here: no other broker would take over from a lost master",
         ),
-        (["--set", "brokerId=x"], "brokerId=x: a whole number is needed"),
-        (["--embedded-namesrv=x"], "--embedded-namesrv x: a port from 0 to 65535 is needed"),
-        (["--embedded-namesrv", "65536"], "--embedded-namesrv 65536: a port from 0 to 65535 is needed"),
-        (["extra"], "'extra' is no option; see --help"),
+        (["--set", "brokerId=x"], "brokerId=x: must be a whole number"),
+        (["--embedded-namesrv=x"], "--embedded-namesrv x: must be a port from 0 to 65535"),
+        (["--embedded-namesrv", "65536"], "--embedded-namesrv 65536: must be a port from 0 to 65535"),
+        (["extra"], "'extra' is not an option; see --help"),
     ],
 )
 def test_mistake_ends_the_process_with_one_line(words, message):

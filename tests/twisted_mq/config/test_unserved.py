@@ -46,7 +46,7 @@ def test_promise_that_is_on_refuses_the_start_and_says_what_to_do(tmp_path, cls,
     with pytest.raises(ConfigError) as caught:
         load_options(cls, path)
     said = str(caught.value)
-    assert said.startswith(f"{path} line 2: {line}: is not served here: ")
+    assert said.startswith(f"{path} line 2: {line}: is not supported here: ")
     assert "Remove it and " in said and said.endswith(", or start with --ignore-unsupported")
 
 
@@ -78,16 +78,16 @@ def test_all_that_are_on_are_named_and_the_last_value_of_a_key_counts(tmp_path):
     )
     with pytest.raises(ConfigError) as caught:
         load_options(BrokerOptions, path)
-    assert str(caught.value).startswith(f"{path} line 1: duplicationEnable=true: is not served here: ")
+    assert str(caught.value).startswith(f"{path} line 1: duplicationEnable=true: is not supported here: ")
     assert str(caught.value).endswith("; nor are storeType=defaultRocksDB")
     load_options(BrokerOptions, path, {"duplicationEnable": "false", "storeType": "default"})
 
 
 def test_promise_is_refused_before_other_findings_of_a_strict_start(tmp_path):
     path = file_of(tmp_path, "brokerNam=a", "duplicationEnable=true")
-    with pytest.raises(ConfigError, match="duplicationEnable=true: is not served here"):
+    with pytest.raises(ConfigError, match="duplicationEnable=true: is not supported here"):
         load_options(BrokerOptions, path, strict=True)
-    with pytest.raises(ConfigError, match="brokerNam=a: no RocketMQ knows this key"):
+    with pytest.raises(ConfigError, match="brokerNam=a: unknown key"):
         load_options(BrokerOptions, path, strict=True, ignore_unsupported=True)
 
 
@@ -96,7 +96,7 @@ def test_misspelled_tls_setting_is_unknown(tmp_path):
     with capturedLogs() as events:
         load_options(BrokerOptions, path)
     assert [formatEvent(one) for one in events] == [
-        f"{path} line 1: tls.servr.mode: no RocketMQ knows this key, is tls.server.mode meant?"
+        f"{path} line 1: tls.servr.mode: unknown key, did you mean tls.server.mode?"
     ]
 
 

@@ -36,17 +36,17 @@ def test_text_becomes_value(kind, text, value):
 @pytest.mark.parametrize(
     ("kind", "text", "reason"),
     [
-        ("int", "ten", "a whole number is needed"),
-        ("int", "", "a whole number is needed"),
-        ("int", "1.5", "a whole number is needed"),
-        ("int", "--1", "a whole number is needed"),
-        ("int", "1_000", "a whole number is needed"),
-        ("int", "２", "a whole number is needed"),
-        ("int", "²", "a whole number is needed"),
-        ("int", "2147483648", "a number from -2147483648 to 2147483647 is needed"),
-        ("long", "9" * 5000, "a number from -9223372036854775808 to 9223372036854775807 is needed"),
-        ("boolean", "yes", "true or false is needed"),
-        ("double", "x", "a number is needed"),
+        ("int", "ten", "must be a whole number"),
+        ("int", "", "must be a whole number"),
+        ("int", "1.5", "must be a whole number"),
+        ("int", "--1", "must be a whole number"),
+        ("int", "1_000", "must be a whole number"),
+        ("int", "２", "must be a whole number"),
+        ("int", "²", "must be a whole number"),
+        ("int", "2147483648", "must be a number from -2147483648 to 2147483647"),
+        ("long", "9" * 5000, "must be a number from -9223372036854775808 to 9223372036854775807"),
+        ("boolean", "yes", "must be true or false"),
+        ("double", "x", "must be a number"),
     ],
 )
 def test_wrong_text_is_told_what_is_needed(kind, text, reason):
@@ -56,7 +56,7 @@ def test_wrong_text_is_told_what_is_needed(kind, text, reason):
 
 def test_enumeration_takes_its_names():
     assert enum_parser(Colour)("RED") is Colour.RED
-    with pytest.raises(ValueError, match="one of RED, BLUE is needed"):
+    with pytest.raises(ValueError, match="must be one of RED, BLUE"):
         enum_parser(Colour)("red")
 
 

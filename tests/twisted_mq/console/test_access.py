@@ -64,13 +64,13 @@ class ByToken(ConsoleCase):
         self.cookie = None
         again = await self.log_in(token=token)
         self.assertEqual(again.status, 403)
-        self.assertIn("That is not the token", again.words)
+        self.assertIn("This token is not valid", again.words)
         self.assertEqual((await self.ask("GET", f"/login?token={self.token}")).status, 200)
         self.assertIsNone((await self.ask("GET", f"/login?token={self.token}")).header("set-cookie"))
 
     async def test_wrong_tokens_wait_longer_each_time_and_the_right_one_never(self) -> None:
         for _ in range(FREE_FAILURES):
-            self.assertIn("That is not the token", (await self.log_in(token="guess")).words)
+            self.assertIn("This token is not valid", (await self.log_in(token="guess")).words)
         late = [await self.log_in(token="guess") for _ in range(12)]
         self.assertEqual({reply.status for reply in late}, {403})
         self.assertTrue(any("Too many attempts from 127.0.0.1 failed" in reply.words for reply in late))
@@ -139,7 +139,7 @@ class ToLookAlone(ConsoleCase):
         self.assertNotIn("New topic", (await self.get("/topics")).words)
         reply = await self.submit("/topics/create", name="Made")
         self.assertEqual(reply.status, 403)
-        self.assertIn("Only to look at", reply.words)
+        self.assertIn("Read only", reply.words)
 
 
 class ByAccount(ConsoleCase):

@@ -38,11 +38,11 @@ class Operations(ConsoleCase):
 
     async def test_a_group_is_made_configured_and_deleted(self) -> None:
         made = await self.submit("/groups/create", name="audit", **GROUP)
-        self.assertIn("Group audit is made at 1 brokers", made.words)
+        self.assertIn("Group audit is created at 1 brokers", made.words)
         self.assertIn("broker-a 5 2 30 yes no no", made.words)
         self.assertIn("audit", (await self.get("/groups")).words)
         again = await self.submit("/groups/create", name="audit", **GROUP)
-        self.assertEqual((again.status, "is there already, at broker-a" in again.words), (400, True))
+        self.assertEqual((again.status, "already exists, at broker-a" in again.words), (400, True))
         changed = await self.submit("/group/configure", name="audit", **{**GROUP, "order": "yes", "retry_max_times": 3})
         self.assertIn("broker-a 3 2 30 yes yes no", changed.words)
         groups = self.cluster.broker.controller.groups
@@ -67,7 +67,7 @@ class Operations(ConsoleCase):
     async def test_a_topic_has_type_order_and_brokers(self) -> None:
         numbers = {"read_queues": 2, "write_queues": 2, "perm": 6}
         made = await self.submit("/topics/create", name="Fifo", type="FIFO", order="yes", broker="broker-a", **numbers)
-        self.assertIn("Topic Fifo is made at 1 brokers", made.words)
+        self.assertIn("Topic Fifo is created at 1 brokers", made.words)
         config = self.cluster.broker.controller.topics.get("Fifo")
         assert config is not None
         self.assertEqual((config.order, dict(config.attributes or {})), (True, {"message.type": "FIFO"}))
@@ -94,10 +94,10 @@ class Operations(ConsoleCase):
         address = self.cluster.broker_address
         await self.send(Message("Orders", b"one"))
         off = await self.submit("/broker/writing", address=address, write="off")
-        self.assertIn("clients send nothing to it", off.words)
+        self.assertIn("clients stop sending to it", off.words)
         self.assertIn("Name servers tell clients that they may not send to it.", off.words)
         on = await self.submit("/broker/writing", address=address, write="on")
-        self.assertIn("sends go to it again", on.words)
+        self.assertIn("clients send to it again", on.words)
         self.assertIn("Name servers tell clients that they may send to it.", on.words)
         routes = self.cluster.namesrv.routes.topics["Orders"]
         self.assertEqual({one.perm for one in routes.values()}, {PERM_READ_WRITE})
@@ -202,10 +202,10 @@ class UsersAndRights(ConsoleCase):
 
     async def test_users_and_their_rules_come_change_and_go(self) -> None:
         await self.log_in(access_key="root", secret_key=ROOT.secret_key)
-        self.assertIn("root super may come in all masters", (await self.get("/access")).words)
+        self.assertIn("root super may log in all masters", (await self.get("/access")).words)
         made = await self.submit("/access/user/create", user="ada", password="planted-secret")
-        self.assertIn("User ada is made at 1 brokers", made.words)
-        self.assertIn("ada normal may come in", made.words)
+        self.assertIn("User ada is created at 1 brokers", made.words)
+        self.assertIn("ada normal may log in", made.words)
         self.assertNotIn("planted", made.text)
         rule = {"user": "ada", "kind": "Topic", "resource": "Orders*", "action": ["Pub", "Sub"], "ips": "10.0.0.0/8"}
         given = await self.submit("/access/grant", decision="Allow", **rule)

@@ -46,8 +46,8 @@ class Encrypted(ConsoleCase):
         garbage.write_text("no PEM")
         for files, fault in (
             (expired, f"--console-tls-cert={expired.certificate}: the certificate expired at"),
-            (Files(str(garbage), good.key), f"--console-tls-cert={garbage}: no certificate in PEM form"),
-            (Files(good.certificate, str(garbage)), f"--console-tls-key={garbage}: no private key in PEM form"),
+            (Files(str(garbage), good.key), f"--console-tls-cert={garbage}: no certificate in PEM format"),
+            (Files(good.certificate, str(garbage)), f"--console-tls-key={garbage}: no private key in PEM format"),
             (Files(good.certificate, other.key), f"--console-tls-key={other.key}: this is not the key of"),
             (Files(good.certificate, "nowhere"), "--console-tls-key=nowhere: No such file"),
         ):

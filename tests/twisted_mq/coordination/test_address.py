@@ -29,9 +29,9 @@ REFUSED = {
     "zk1:port": "'zk1:port' is not",
     "::1:2181": "'::1:2181' is not",
     "user@zk1:2181": "'user@zk1:2181' is not",
-    "zk1:2181//mq": "begins with /",
-    "zk1:2181/mq/../x": "begins with /",
-    "zk1:2181/a\x07": "a letter that ZooKeeper refuses",
+    "zk1:2181//mq": "must begin with /",
+    "zk1:2181/mq/../x": "must begin with /",
+    "zk1:2181/a\x07": "a character that ZooKeeper refuses",
 }
 
 

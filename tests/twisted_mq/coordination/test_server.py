@@ -73,7 +73,7 @@ class ServerFacesCase(ServerCase):
                 await self.wait(one.start())
         self.assertEqual(
             [record.getMessage() for record in logged.records],
-            ["coordinator in memory knows no rights: digest credentials are ignored"],
+            ["coordinator in memory has no access rights: digest credentials are ignored"],
         )
 
     async def test_a_full_tree_refuses_and_goes_on(self) -> None:

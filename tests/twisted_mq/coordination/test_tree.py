@@ -95,9 +95,9 @@ def test_a_full_tree_takes_no_more_and_keeps_what_it_has(new: list[Operation]) -
 @pytest.mark.parametrize(
     ("operation", "reason", "text"),
     [
-        (Create("/a"), Reason.EXISTS, "nothing was changed: /a is there already; read it again"),
+        (Create("/a"), Reason.EXISTS, "nothing was changed: /a already exists; read it again"),
         (Put("/a", b"", 3), Reason.VERSION, "nothing was changed: /a has another version (0, not 3); read it again"),
-        (Delete("/"), Reason.ROOT, "nothing was changed: / stays as it is; read it again"),
+        (Delete("/"), Reason.ROOT, "nothing was changed: / is not changed; read it again"),
     ],
 )
 def test_a_refusal_says_why(operation: Operation, reason: Reason, text: str) -> None:

@@ -35,9 +35,9 @@ def test_off_nothing_is_read() -> None:
 
 
 def test_a_certificate_and_its_key_are_needed(files: Files) -> None:
-    assert refusal() == "tls.server.certPath=: is needed where tls.server.mode=permissive"
+    assert refusal() == "tls.server.certPath=: is required with tls.server.mode=permissive"
     assert refusal(tls_server_cert_path=files.certificate) == (
-        "tls.server.keyPath=: is needed where tls.server.mode=permissive"
+        "tls.server.keyPath=: is required with tls.server.mode=permissive"
     )
 
 
@@ -45,11 +45,11 @@ def test_files_that_say_nothing(files: Files, tmp_path: Path) -> None:
     garbage = tmp_path / "garbage.pem"
     garbage.write_text("-----BEGIN CERTIFICATE-----\nplanted\n-----END CERTIFICATE-----\n")
     missing = tmp_path / "missing"
-    for path, reason in ((garbage, "no certificate in PEM form"), (missing, "No such file or directory")):
+    for path, reason in ((garbage, "no certificate in PEM format"), (missing, "No such file or directory")):
         said = refusal(tls_server_cert_path=str(path), tls_server_key_path=files.key)
         assert said == f"tls.server.certPath={path}: {reason}"
     for path, reason in (
-        (garbage, "no private key in PEM form, or another password"),
+        (garbage, "no private key in PEM format, or a wrong password"),
         (missing, "No such file or directory"),
     ):
         said = refusal(tls_server_cert_path=files.certificate, tls_server_key_path=str(path))
@@ -74,9 +74,9 @@ def test_keys_with_passwords(authority: Authority) -> None:
     files = authority.issue("locked", password="planted")
     given = {"tls_server_cert_path": files.certificate, "tls_server_key_path": files.key}
     said = f"tls.server.keyPath={files.key}: "
-    assert refusal(**given) == f"{said}the key is encrypted, see the setting of its password"
+    assert refusal(**given) == f"{said}the key is encrypted; check the setting of its password"
     wrong = refusal(**given, tls_server_key_password="wrong")
-    assert wrong == f"{said}no private key in PEM form, or another password"
+    assert wrong == f"{said}no private key in PEM format, or a wrong password"
     options = TlsOptions(tls_server_mode=TlsMode.ENFORCING, **given, tls_server_key_password="planted")
     encryption = server_encryption(options, time.time)
     assert encryption is not None and "planted" not in repr(encryption)
@@ -98,5 +98,5 @@ def test_settings_of_apaches_file_count_before_others(tmp_path: Path, files: Fil
     assert (read.tls_server_cert_path, read.tls_server_key_path) == (files.certificate, files.key)
     path.write_text("tls.server.mode=perhaps\n")
     assert refusal(tls_config_file=str(path)) == (
-        f"{path} line 1: tls.server.mode=perhaps: one of disabled, permissive, enforcing is needed"
+        f"{path} line 1: tls.server.mode=perhaps: must be one of disabled, permissive, enforcing"
     )

@@ -156,7 +156,7 @@ def test_list_longer_than_a_frame_is_refused(server, monkeypatch):
     monkeypatch.setattr(list_answers, "MAX_BODY_BYTES", 20)
     server.register()
     code, remark, _, _ = server.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
-    assert (code, remark) == (1, "a list of 23 bytes, more than a frame takes")
+    assert (code, remark) == (1, "a list of 23 bytes, more than fit in a frame")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_list_longer_than_a_frame_is_refused(server, monkeypatch):
     ],
 )
 def test_body_larger_than_any_of_its_kind_is_refused_unread(server, code, size, fields):
-    remark = f"a body of {size + 1} bytes, at most {size} are allowed"
+    remark = f"a body of {size + 1} bytes, the limit is {size}"
     assert server.ask(code, b"{" * (size + 1), **fields)[:2] == (ResponseCode.INVALID_PARAMETER, remark)
 
 
@@ -190,8 +190,7 @@ def test_key_values_are_bounded(server, monkeypatch):
     code, remark, _, _ = server.ask(RequestCode.PUT_KV_CONFIG, namespace="N", key="l", value="v" * 60)
     assert code == ResponseCode.SYSTEM_ERROR
     assert remark == (
-        "namespace=N key=l: with this value of 60 characters the key-value configuration would have 163 bytes, "
-        "at most 100 are taken"
+        "namespace=N key=l: with this value of 60 characters the key-value configuration would have 163 bytes, the limit is 100"
     )
     assert server.ask(RequestCode.PUT_KV_CONFIG, **put, value="w" * 60) == SUCCESS
     assert server.ask(RequestCode.DELETE_KV_CONFIG, **put) == SUCCESS
@@ -226,10 +225,10 @@ def test_registration_needs_the_shared_secret_where_there_is_one(tmp_path, code)
     fields = {"brokerName": "b1", "brokerAddr": "b1:1", "clusterName": "C", "haServerAddr": "b1:2", "brokerId": "0"}
     command = RemotingCommand.request(code, fields, registered())
     refused = server.answer_to(command)
-    needed = "registrationProof: registrationSharedSecret has to be known here, "
+    needed = "registrationProof: registrationSharedSecret is required here, "
     assert (refused.code, refused.remark) == (ResponseCode.NO_PERMISSION, needed + "it is missing")
     command.ext_fields[PROOF] = registration_proof(command, "another")
-    assert server.answer_to(command).remark == needed + "another one is known"
+    assert server.answer_to(command).remark == needed + "it differs"
     command.ext_fields[PROOF] = registration_proof(command, SECRET)
     assert server.answer_to(command).code == 0
     command.ext_fields["brokerAddr"] = "6.6.6.6:1"
@@ -241,6 +240,6 @@ def test_stranger_does_not_unregister_a_living_broker(server):
     link = Link()
     server.register_later(registered(), link)
     gone = {"brokerName": "b1", "brokerAddr": "b1:1", "clusterName": "C", "brokerId": 0}
-    with pytest.raises(BrokerError, match="its connection lives"):
+    with pytest.raises(BrokerError, match="its connection is alive"):
         server.later(RequestCode.UNREGISTER_BROKER, **gone)
     assert server.later(RequestCode.UNREGISTER_BROKER, link=link, **gone).code == 0

@@ -208,8 +208,8 @@ class NamesrvClockTests(SynchronousTestCase):
         self.assertEqual(
             [formatEvent(event) for event in events],
             [
-                "stop: close of the port took more than 10.0 s, the stop goes on without",
-                "stop: end of sliced work failed, the stop goes on without: no",
+                "stop: close of the port took more than 10.0 s, the stop continues without",
+                "stop: end of sliced work failed, the stop continues without: no",
             ],
         )
 

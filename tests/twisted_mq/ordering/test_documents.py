@@ -41,8 +41,8 @@ def test_lists_that_a_store_has_overtaken_are_read_only_for_a_repair():
     with pytest.raises(Overtaken) as caught:
         decode_lists("/topics/T/0", data)
     assert str(caught.value) == (
-        "/topics/T/0: epoch: the coordinator went back: the store of c has messages of epoch 5, which these lists do not"
-        " know, got 3"
+        "/topics/T/0: epoch: the coordinator has an older state: the store of c has messages of epoch 5, which is not in "
+        "these lists, got 3"
     )
     assert caught.value.remedy == "mq order repair T shows and writes the lists that fit the stores"
 
@@ -61,9 +61,9 @@ def test_members_and_wishes_come_back(address, fault, flag):
 
 
 FAULTS = [
-    (decode_lists, b"", "", "no JSON"),
-    (decode_lists, b"\xff{}", "", "no JSON"),
-    (decode_lists, b"[]", "", "no JSON object"),
+    (decode_lists, b"", "", "not JSON"),
+    (decode_lists, b"\xff{}", "", "not JSON"),
+    (decode_lists, b"[]", "", "not a JSON object"),
     (decode_lists, b'{"send":[],"consume":[]}', "epoch", "is missing"),
     (decode_lists, b'{"epoch":"7","send":[],"consume":[]}', "epoch", "a number"),
     (decode_lists, b'{"epoch":true,"send":[],"consume":[]}', "epoch", "a number"),
@@ -75,8 +75,8 @@ FAULTS = [
     (decode_lists, b'{"epoch":1,"send":[],"consume":[],"stores":[["a",1]]}', "stores", "a list of"),
     (decode_lists, b'{"epoch":1,"send":["a"],"consume":[["b",1]]}', "consume", "does not end with the send list's head"),
     (decode_topic, b'{"queues":0,"groups":["a"],"together":false}', "queues", "1 to 65535"),
-    (decode_topic, b'{"queues":1,"groups":[],"together":false}', "groups", "at least one"),
-    (decode_topic, b'{"queues":1,"groups":["a","a"],"together":false}', "groups", "none twice"),
+    (decode_topic, b'{"queues":1,"groups":[],"together":false}', "groups", "one or more"),
+    (decode_topic, b'{"queues":1,"groups":["a","a"],"together":false}', "groups", "different broker names"),
     (decode_topic, b'{"queues":1,"groups":["a"],"together":1}', "together", "true or false"),
     (decode_group, b'{"retired":"no"}', "retired", "true or false"),
     (decode_member, b'{"address":"","fault":null,"complete":true}', "address", "host:port"),

@@ -142,14 +142,14 @@ def test_refusal_names_the_group_and_the_reason(lists, event, fault, kind):
 
 
 IMPOSSIBLE = [
-    (Lists(1, ("a", "b", "b"), (A1,)), ("send", "names a group twice")),
-    (Lists(2, ("a",), (A1, Term("a", 2))), ("consume", "names a group twice")),
+    (Lists(1, ("a", "b", "b"), (A1,)), ("send", "has a group twice")),
+    (Lists(2, ("a",), (A1, Term("a", 2))), ("consume", "has a group twice")),
     (Lists(2, ("a",), (B2, A1)), ("consume", "has epochs that go down")),
     (Lists(1, (), (B2,)), ("consume", "has an epoch that is not one of 1 to epoch")),
     (Lists(1, (), (Term("a", 0),)), ("consume", "has an epoch that is not one of 1 to epoch")),
     (Lists(2, ("a",), (A1,)), ("consume", "does not end with the send list's head")),
     (Lists(1, ("a",), ()), ("consume", "does not end with the send list's head")),
-    (Lists(2, ("b", "a"), (A1, B2)), ("send", "has a group behind its head that is still to be consumed")),
+    (Lists(2, ("b", "a"), (A1, B2)), ("send", "has a group after its head that is not consumed yet")),
 ]
 
 

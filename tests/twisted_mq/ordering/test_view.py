@@ -112,9 +112,9 @@ class FollowingTests(ViewCase):
         self.view.start()
         self.run_for(0.5)
         self.commit(Create(group_path("a"), encode_group(GroupWish(retired=True))))
-        self.assertEqual(self.view.fault("a"), "it is retired: mq order restore takes it back")
+        self.assertEqual(self.view.fault("a"), "it is retired: mq order restore reactivates it")
         self.commit(Put(group_path("a"), b"nonsense", None))
-        self.assertEqual(self.view.fault("a"), "it is retired: mq order restore takes it back")
+        self.assertEqual(self.view.fault("a"), "it is retired: mq order restore reactivates it")
         self.assertIn(group_path("a"), self.view.problems)
         self.commit(Delete(group_path("a")))
         self.assertIsNone(self.view.fault("a"))
@@ -159,12 +159,13 @@ class ProblemTests(ViewCase):
         self.units.clear()
         self.commit(Put(unit_path("T", "0"), b"{}", None))
         self.assertEqual(
-            self.view.problem_of("T", "0"), "/topics/T/0: epoch: is missing, a number from 0 on is needed, got null"
+            self.view.problem_of("T", "0"),
+            "/topics/T/0: epoch: is missing, it must be a number of at least 0, got null",
         )
         self.assertIsNone(self.view.problem_of("T", "1"))
         self.assertEqual((self.units, sorted(self.view.units)), ([("T", "0")], [("T", "1")]))
         self.commit(Put(topic_path("T"), b'{"queues":0,"groups":["a"],"together":false}', None))
-        self.assertIn("/topics/T: queues: 1 to 65535 queues is needed", self.view.problem_of("T", "1") or "")
+        self.assertIn("/topics/T: queues: must be 1 to 65535 queues", self.view.problem_of("T", "1") or "")
         self.assertEqual(self.view.units, {})
         self.commit(Put(topic_path("T"), encode_topic(OrderedTopic("T", 2, ("a",))), None))
         self.commit(Put(unit_path("T", "0"), encode_lists(Lists()), None))
@@ -177,7 +178,7 @@ class ProblemTests(ViewCase):
         self.view.start()
         self.run_for(0.5)
         self.commit(Put(unit_path("T", "0"), encode_lists(Lists(4, ("b",), (Term("b", 4),))), None))
-        self.assertEqual(self.view.problem_of("T", "0"), "/topics/T/0: epoch: it was 5 already and only rises, got 4")
+        self.assertEqual(self.view.problem_of("T", "0"), "/topics/T/0: epoch: must not be lower than 5, got 4")
         self.assertEqual(self.view.units, {})
         mended = Lists(6, ("b",), (Term("b", 6),))
         self.commit(Put(unit_path("T", "0"), encode_lists(mended), None))
@@ -237,7 +238,7 @@ class ProblemTests(ViewCase):
         self.assertEqual(self.view.problem_of("T", "0"), "/topics/T is missing: declare the topic with mq order create")
         self.declare("0")
         self.assertEqual(
-            self.view.problem_of("T", "5"), "/topics/T/5 is missing: declare the topic anew with mq order create"
+            self.view.problem_of("T", "5"), "/topics/T/5 is missing: declare the topic again with mq order create"
         )
 
 

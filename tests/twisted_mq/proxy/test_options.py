@@ -42,7 +42,7 @@ def test_entries_have_their_lines_and_the_text_of_a_properties_file(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"grpcServerPrt": 1}', "grpcServerPrt=1: no RocketMQ knows this key, is grpcServerPort meant?"),
+        ('{"grpcServerPrt": 1}', "grpcServerPrt=1: unknown key, did you mean grpcServerPort?"),
         ('{\n"grpcServerPort": 99999}', "line 2: grpcServerPort=99999"),
         ('{"remotingListenPort": 8080}', "remotingListenPort=8080: no effect here"),
     ],

@@ -30,7 +30,7 @@ def test_rests_double_up_to_the_most_and_end_with_a_connection() -> None:
 def test_rest_names_the_reason_and_when_it_ends() -> None:
     backoff = Backoff(Longest())
     backoff.failed("a:1", "Connection refused", 10.0)
-    assert backoff.resting("a:1", 10.0) == "Connection refused (tried 1 times, again in 0.1 s)"
+    assert backoff.resting("a:1", 10.0) == "Connection refused (tried 1 times, retry in 0.1 s)"
     assert backoff.resting("b:1", 10.0) is None
 
 

@@ -31,7 +31,7 @@ def filled(*addresses: str, most: int = 3) -> tuple[ConnectionShares[Connection]
 def test_the_largest_share_gives_way_and_says_why() -> None:
     shares, (first, *others) = filled("10.0.0.1", "10.0.0.1", "10.0.0.2")
     assert shares.has_room("10.0.0.3")
-    assert (list(shares), first.why) == (others, "3 are open and its address has the most, it makes room for 10.0.0.3")
+    assert (list(shares), first.why) == (others, "3 are open and its address has the most; closed for 10.0.0.3")
 
 
 def test_an_address_alone_takes_its_own_place_only_where_that_is_wanted() -> None:

@@ -84,7 +84,7 @@ def test_members_that_no_broker_knows_get_nothing() -> None:
 
 def test_a_queue_without_a_room_is_named() -> None:
     strategy = allocate_machine_room_nearby(allocate_averagely, lambda queue: "", room_of)
-    with pytest.raises(ValueError, match="is in no machine room"):
+    with pytest.raises(ValueError, match="does not belong to a machine room"):
         strategy("r1@c", queues_of(["a"], 1), ["r1@c"])
 
 

@@ -87,5 +87,5 @@ class Parsing(ClientCase):
             self.assertEqual(parse_addresses(given), ("a:1", "b:2"))
 
     def test_wrong_addresses_are_named(self) -> None:
-        self.assertIn("has no address", str(self.assertRaises(ClientOptionIllegal, parse_addresses, " ; ")))
+        self.assertIn("is empty", str(self.assertRaises(ClientOptionIllegal, parse_addresses, " ; ")))
         self.assertIn("'localhost' is not", str(self.assertRaises(ClientOptionIllegal, parse_addresses, "localhost")))

@@ -85,7 +85,7 @@ class Routes(ClientCase):
         self.assertEqual(
             str(error),
             "broker broker-x has no master registered with name server 10.0.0.1:9876. "
-            "See which brokers are: mqadmin clusterList -n 10.0.0.1:9876",
+            "List brokers: mqadmin clusterList -n 10.0.0.1:9876",
         )
 
     def test_address_for_group_questions_is_the_masters_or_a_slaves(self) -> None:

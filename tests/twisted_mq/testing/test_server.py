@@ -120,7 +120,7 @@ def test_a_wait_that_stops_an_event_loop_says_so(server: EmbeddedServer, topic: 
     async def wait() -> None:
         server.wait_until_consumed(topic, "sleepers", timeout=0)
 
-    with pytest.raises(NotConsumed, match=r"stood still meanwhile: await asyncio\.to_thread"):
+    with pytest.raises(NotConsumed, match=r"was blocked during the wait: use await asyncio\.to_thread"):
         asyncio.run(wait())
 
 
@@ -205,7 +205,7 @@ def test_a_store_in_memory_has_no_log() -> None:
 
 
 def test_what_is_no_kind_of_store_is_named() -> None:
-    with pytest.raises(ValueError, match='store is "file" or "memory", not \'disk\''):
+    with pytest.raises(ValueError, match='store must be "file" or "memory", got \'disk\''):
         EmbeddedServer(store="disk")  # type: ignore[arg-type]
 
 

@@ -115,7 +115,7 @@ class EscapeBridge:
             if self._failing != str(error):
                 self._failing = str(error)
                 self.log.warn(
-                    "message cannot be sent to another master, tried again: topic={t} {e}", t=message.topic, e=error
+                    "message cannot be sent to another master, retrying: topic={t} {e}", t=message.topic, e=error
                 )
             return False
         self._failing = None
@@ -132,7 +132,7 @@ class EscapeBridge:
     def _broken(self, reason: failure.Failure, key: Key) -> None:
         self._under_way.discard(key)
         self._paused_until = self.broker.clock.seconds() + AGAIN_SECONDS
-        self.log.failure("send to another master failed, tried again", reason)
+        self.log.failure("send to another master failed, retrying", reason)
 
     async def _to_another(self, message: InnerMessage) -> None:
         """Raises ClientError, RemotingError, ProtocolError or BrokerError."""

@@ -75,7 +75,7 @@ class EscapedHalves:
 
     def _failed(self, reason: failure.Failure) -> None:
         if not reason.check(task.SchedulerStopped):
-            self.log.failure("half messages not sent to other masters, tried again", reason)
+            self.log.failure("half messages not sent to other masters, retrying", reason)
 
     def _walked(self, _: object) -> None:
         self._walks = False

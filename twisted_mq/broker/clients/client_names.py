@@ -23,7 +23,7 @@ Texts are kept up to twice.
 def check_name(member: str, name: str | None, most: int) -> None:
     """Raise BrokerError if a name is too long."""
     if len(name or "") > most:
-        remark = f"{member}={(name or '')[:60]}...: {len(name or '')} characters, at most {most} are allowed"
+        remark = f"{member}={(name or '')[:60]}...: {len(name or '')} characters, the limit is {most}"
         raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
 
 

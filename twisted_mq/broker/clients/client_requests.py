@@ -49,7 +49,7 @@ def ready_client(consumers: ConsumerManager, group: str, client_id: str | None) 
     """Return a connected consumer that takes requests. Raises BrokerError if it is still behind with earlier requests."""
     client = online_client(consumers, group, client_id)
     if not client.channel.takes_requests:
-        remark = f"invoke consumer <{group}> <{client_id}> Exception: it has not taken what was sent to it before"
+        remark = f"invoke consumer <{group}> <{client_id}> Exception: it has not read earlier frames"
         raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
     return client
 
@@ -103,8 +103,8 @@ def push_reset(
         client.channel.send_one_way(RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body))
         tell = log.info if takes_it else log.warn
         tell(
-            "consumer {told} of reset: group={group} topic={topic} client={client}",
-            told="told" if takes_it else "not told, it has not taken what was sent before,",
+            "consumer {told} of the reset: group={group} topic={topic} client={client}",
+            told="told" if takes_it else "not notified (it has not read earlier frames)",
             group=header.group, topic=header.topic, client=client.client_id,
         )  # fmt: skip
 
@@ -144,7 +144,9 @@ async def consumer_status(
             if table is not None:
                 tables[client.client_id] = table
             else:
-                log.warn("consumer gave no status: group={group} client={client}", group=group, client=client.client_id)
+                log.warn(
+                    "consumer returned no status: group={group} client={client}", group=group, client=client.client_id
+                )
 
     await defer.gatherResults([defer.ensureDeferred(ask_some()) for _ in range(MOST_ASKED_AT_ONCE)])
     return {client.client_id: tables[client.client_id] for client in clients if client.client_id in tables}

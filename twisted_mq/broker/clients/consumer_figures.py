@@ -99,14 +99,14 @@ class ConsumerFigures:
         if member not in self._silent:
             group, channel, client_id = member
             self.log.info(
-                "consumer gives no figures: group={group} client={client} peer={peer} {error}",
+                "consumer reports no metrics: group={group} client={client} peer={peer} {error}",
                 group=group, client=client_id, peer=channel.address, error=error,
             )  # fmt: skip
 
     def _note_bounds(self, are_too_many: bool) -> None:
         if are_too_many and not self._are_too_many:
             self.log.warn(
-                "figures only of the first {consumers} consumers and {rows} topics of theirs",
+                "metrics only of the first {consumers} consumers and {rows} of their topics",
                 consumers=MOST_CONSUMERS, rows=MOST_ROWS,
             )  # fmt: skip
         self._are_too_many = are_too_many

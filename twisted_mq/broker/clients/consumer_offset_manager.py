@@ -85,7 +85,7 @@ class ConsumerOffsetManager:
             return
         if before is not None and offset < before:
             self.log.warn(
-                "consumer offset goes back: group={g} topic={t} queue={q} from={b} to={o}",
+                "consumer offset moves back: group={g} topic={t} queue={q} from={b} to={o}",
                 g=group, t=topic, q=queue_id, b=before, o=offset,
             )  # fmt: skip
         queues[queue_id] = offset

@@ -37,7 +37,7 @@ def divide(
     """
     strategy = STRATEGIES.get(strategy_name or "")
     if strategy is None:
-        raise NothingToDivide(f"strategy {strategy_name} is none of {', '.join(STRATEGIES)}")
+        raise NothingToDivide(f"strategy {strategy_name} is not one of {', '.join(STRATEGIES)}")
     if mode.mode == MessageRequestMode.POP and not 0 < mode.pop_share_queue_num < len(group.client_ids) - 1:
         return sorted({attrs.evolve(queue, queue_id=ANY_QUEUE) for queue in queues})
     if not group.client_id or not queues or not group.client_ids:

@@ -86,7 +86,7 @@ class SubscriptionConflicts:
     def _count(self, group: str, more: int) -> None:
         count = self._wishes[group] + more
         if count > MOST_WISHES >= count - more:
-            self.log.warn("subscriptions not compared any more, there are {n}: group={group}", n=count, group=group)
+            self.log.warn("subscriptions no longer compared, there are {n}: group={group}", n=count, group=group)
         self._wishes[group] = count
         if not count:
             del self._wishes[group]

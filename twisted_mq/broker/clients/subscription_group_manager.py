@@ -95,7 +95,7 @@ class SubscriptionGroupManager:
             return True
         if not self._full:
             self.log.warn(
-                "no group is made by itself any more for {address}, there are {n}: delete some",
+                "no more groups are created automatically for {address}, there are {n}: delete some",
                 address=address or "anybody", n=count,
             )  # fmt: skip
         self._full = True

@@ -136,7 +136,7 @@ class ConsumerFilterManager:
         for data in self.of_group(group):
             if data.topic not in topics and not data.is_dead:
                 data.dead_time = now_ms
-                self._told("consumer filter died: the topic is no longer subscribed", group, data.topic)
+                self._told("consumer filter disabled: the topic is no longer subscribed", group, data.topic)
         return refused
 
     def _is_new(self, group: str, subscription: SubscriptionData) -> bool:
@@ -171,7 +171,7 @@ class ConsumerFilterManager:
         for data in self.of_group(group):
             if not data.is_dead:
                 data.dead_time = now_ms
-                self._told("consumer filter died: the group is offline", group, data.topic)
+                self._told("consumer filter disabled: the group is offline", group, data.topic)
 
     def clean(self, now_ms: int) -> None:
         """Forget the filters of groups that have been gone for too long."""
@@ -179,7 +179,7 @@ class ConsumerFilterManager:
             for group, data in list(groups.items()):
                 if data.is_dead and now_ms - data.dead_time >= self._clean_after_ms:
                     self._forget(data)
-                    self._told("consumer filter removed: dead for too long", group, topic)
+                    self._told("consumer filter removed: disabled for too long", group, topic)
 
     def _replace(
         self, group: str, subscription: SubscriptionData, positions: BloomFilterData, now_ms: int, address: str
@@ -203,7 +203,7 @@ class ConsumerFilterManager:
         more = len(expression) + FILTER_CHARACTERS - 1
         if not may_have(self._made_by[address] + more, self._characters + more, MOST_CHARACTERS):
             raise ExpressionError(
-                expression, 0, f"the broker keeps {self._characters} characters of expressions, too many"
+                expression, 0, f"the broker keeps {self._characters} characters of expressions, which is the limit"
             )
 
     def _note(self, data: ConsumerFilterData) -> None:
@@ -231,7 +231,7 @@ class ConsumerFilterManager:
         if not data.is_dead:
             return False
         data.dead_time = 0
-        self._told("consumer filter is alive again", data.consumer_group, data.topic)
+        self._told("consumer filter is enabled again", data.consumer_group, data.topic)
         return True
 
     def _told(self, what: str, group: str, topic: str, about: str = "") -> None:

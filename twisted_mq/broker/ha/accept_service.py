@@ -49,8 +49,8 @@ class AcceptSocketService(protocol.ServerFactory):
         host = getattr(addr, "host", "")
         if self.options.closes_ha_port:
             self.log.warn(
-                "slave refused under access control: set haSharedSecret here and at the slave, or name its host in"
-                " haAllowedSlaves: host={h}",
+                "slave refused under access control: set haSharedSecret here and at the slave, or add its host to "
+                "haAllowedSlaves: host={h}",
                 h=host,
             )
             return None
@@ -71,7 +71,7 @@ class AcceptSocketService(protocol.ServerFactory):
         """
         one = self._shares.gives_way(address, None) or self._a_stranger()
         if one is not None:
-            self.log.warn("slave closed, it makes room for another: slave={s}", s=one.client_address)
+            self.log.warn("slave closed to accept another: slave={s}", s=one.client_address)
             self._shares.discard(address_of(one.host), None, one)
             one.close()
         return one is not None
@@ -162,9 +162,9 @@ class AcceptSocketService(protocol.ServerFactory):
 
     def _tell_of_stranger(self, connection: HAConnection) -> None:
         self.log.warn(
-            "slave's copy does not count, the name servers know no slave of {name} at its address: slave={s}. Where it"
-            " is one, set haSharedSecret at both sides or name its host in haAllowedSlaves;"
-            " haCountRegisteredSlavesOnly=false counts everybody",
+            "slave's copy does not count, the name servers know no slave of {name} at its address: slave={s}. If it is a "
+            "slave, set haSharedSecret at both sides or add its host to haAllowedSlaves; haCountRegisteredSlavesOnly=false "
+            "counts every host",
             name=self.options.broker_name, s=connection.client_address,
         )  # fmt: skip
 

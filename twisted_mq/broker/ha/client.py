@@ -134,7 +134,7 @@ class HAClient:
         try:
             host, port = split_address(self.master_ha_address)
         except RemotingConnectError as mistake:
-            self.log.error("master's HA address is none: {e}", e=mistake)
+            self.log.error("master's HA address is not valid: {e}", e=mistake)
             return
         factory = protocol.Factory.forProtocol(lambda: HALink(self))
         factory.noisy = False
@@ -147,7 +147,7 @@ class HAClient:
         self._attempt = None
         reason.trap(error.ConnectError, OSError)
         if not self._failures:
-            self.log.warn("master not reached, tried again: {a} {e}", a=self.master_ha_address,
+            self.log.warn("master not reached, retrying: {a} {e}", a=self.master_ha_address,
                           e=reason.getErrorMessage())  # fmt: skip
         self._try_later()
 
@@ -352,7 +352,7 @@ class HALink(protocol.Protocol):
             self.transport.write(encode_report(self._reported))
 
     def _silent(self) -> None:
-        self._client.log.warn("master is silent, connection closed: {a} {r}", a=self._client.master_ha_address,
+        self._client.log.warn("nothing received from master, connection closed: {a} {r}", a=self._client.master_ha_address,
                               r=self._handshake.awaits if self._handshake is not None else "")  # fmt: skip
         self.close()
 

@@ -131,7 +131,7 @@ class HAConnection(protocol.Protocol):
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
         if self.state is ConnectionState.HANDSHAKE:
-            self._refuse_hand("it left without showing haSharedSecret")
+            self._refuse_hand("it disconnected without sending haSharedSecret")
         self._shut_down()
         self._owner.connection_lost(self, reason)
 
@@ -145,7 +145,7 @@ class HAConnection(protocol.Protocol):
             self._refuse(offset, self.writer.next_offset)
         elif not 0 <= offset <= self.writer.next_offset:
             self.log.error(
-                "slave acknowledges what it was not sent, connection closed: slave={s} acknowledged={a} sent={n}",
+                "slave acknowledges unsent data, connection closed: slave={s} acknowledged={a} sent={n}",
                 s=self.client_address, a=offset, n=self.writer.next_offset,
             )  # fmt: skip
             self.close()
@@ -172,7 +172,7 @@ class HAConnection(protocol.Protocol):
 
     def _refuse(self, offset: int, nearest: int) -> None:
         self.log.error(
-            "slave's log is not a part of this one, nothing is sent: slave={s} its-end={o} log-begins={f} log-ends={e}."
+            "slave's log is not part of this log, nothing is sent: slave={s} its-end={o} log-begins={f} log-ends={e}."
             " Empty the slave's store, or cut its log with mq store truncate",
             s=self.client_address, o=offset, f=self._store.min_physical_offset(), e=self._store.max_physical_offset(),
         )  # fmt: skip
@@ -185,7 +185,7 @@ class HAConnection(protocol.Protocol):
         self._owner.acknowledged()
 
     def _silent(self) -> None:
-        self.log.warn("slave is silent, connection closed: slave={s}", s=self.client_address)
+        self.log.warn("nothing received from slave, connection closed: slave={s}", s=self.client_address)
         self.close()
 
     # the end

@@ -50,7 +50,7 @@ class RegisteredSlaves:
             self._accept.count(self._is_slave)
         elif not self._said and self._accept.options.counts_registered_slaves:
             self._said = True
-            self.log.warn("no name server tells which slaves are registered: no slave's copy counts until one does")
+            self.log.warn("no name server reports the registered slaves: no copy of a slave counts until one does")
 
     def _is_slave(self, host: str) -> bool:
         return self._hosts is not None and self._same(host) in self._hosts

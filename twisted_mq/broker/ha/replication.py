@@ -156,7 +156,7 @@ class Replication:
         return waiting
 
     def _noticed(self) -> None:
-        self.look_for_master().addErrback(lambda reason: self.log.failure("group not looked at", reason))
+        self.look_for_master().addErrback(lambda reason: self.log.failure("group not checked", reason))
 
     def _looked(self, result: Result) -> Result:
         self._looks = None

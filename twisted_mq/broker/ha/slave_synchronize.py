@@ -188,7 +188,7 @@ class SlaveSynchronize:
         except (RemotingError, ProtocolError, BrokerError, OSError) as error:
             if code not in self._failed:
                 self._failed.add(code)
-                self.log.warn("table not copied from master, tried again: code={c} {m} {e}", c=code, m=master, e=error)
+                self.log.warn("table not copied from master, retrying: code={c} {m} {e}", c=code, m=master, e=error)
             return False
         self._failed.discard(code)
         return True
@@ -262,10 +262,12 @@ class SlaveSynchronize:
             self._not_handed_back(key, queue_id)
             if key not in self._refused:
                 self._refused.add(key)
-                self.log.warn("offset not handed back, tried again: key={k} queue={q} {e}", k=key, q=queue_id, e=error)
+                self.log.warn(
+                    "offset not returned to master, retrying: key={k} queue={q} {e}", k=key, q=queue_id, e=error
+                )
             return isinstance(error, BrokerError)
         self._refused.discard(key)
-        self.log.info("offset handed back to master: group={g} topic={t} queue={q} offset={o}", g=group, t=topic,
+        self.log.info("offset returned to master: group={g} topic={t} queue={q} offset={o}", g=group, t=topic,
                       q=queue_id, o=offset)  # fmt: skip
         return True
 

@@ -156,7 +156,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     Family("rocketmq_throughput_out_total", "counter", "Bytes of outgoing messages", OF_READS, _gets("bytes")),
     Family("rocketmq_message_size", "histogram", "Bytes of the records of sends", OF_TOPIC, _sizes),
     Family(
-        "rocketmq_rpc_latency", "histogram", "How long requests took, in ms",
+        "rocketmq_rpc_latency", "histogram", "Time of requests, in ms",
         ("protocol_type", "request_code", "response_code", "is_long_polling", "result"), _latencies, "milliseconds",
     ),
     Family(
@@ -173,22 +173,22 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         _of_lag(lambda lag, now: age(lag.oldest_unread_ms, now)), "milliseconds",
     ),
     Family(
-        "rocketmq_consumer_inflight_messages", "gauge", "Handed out and not committed", OF_LAG,
+        "rocketmq_consumer_inflight_messages", "gauge", "Messages delivered and not committed", OF_LAG,
         _of_lag(lambda lag, _: lag.in_flight),
     ),
     Family(
-        "rocketmq_consumer_queueing_latency", "gauge", "How long the oldest message waits to be handed out, in ms", OF_LAG,
+        "rocketmq_consumer_queueing_latency", "gauge", "Time that the oldest message waits for delivery, in ms", OF_LAG,
         _of_lag(lambda lag, now: age(lag.oldest_not_pulled_ms, now)), "milliseconds",
     ),
     Family(
-        "rocketmq_consumer_ready_messages", "gauge", "Not handed out yet", OF_LAG, _of_lag(lambda lag, _: lag.ready)
+        "rocketmq_consumer_ready_messages", "gauge", "Messages not delivered yet", OF_LAG, _of_lag(lambda lag, _: lag.ready)
     ),
     Family(
         "rocketmq_send_to_dlq_messages_total", "counter", "Messages that a group gave up on",
         ("consumer_group", "topic", "is_system"), _dead_letters,
     ),
     Family(
-        "rocketmq_half_messages", "gauge", "Half messages that wait for their end", ("topic",),
+        "rocketmq_half_messages", "gauge", "Half messages without commit or rollback", ("topic",),
         lambda s: (((topic,), metric.count) for topic, metric in list(s.broker.tables.transaction_metrics.counts.items())),
     ),
     Family("rocketmq_commit_messages_total", "counter", "Transactions that were committed", ("topic",), _commits),
@@ -201,14 +201,14 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         lambda s: (((topic,), ages) for topic, ages in list(s.broker.statistics.committed.items())), "milliseconds",
     ),
     Family(
-        "rocketmq_topic_create_execution_time", "histogram", "Of requests that make or alter topics, in ms",
+        "rocketmq_topic_create_execution_time", "histogram", "Time of requests that create or change topics, in ms",
         ("invocation_status", "is_system"), _topic_creations, "milliseconds",
     ),
     Family(
-        "rocketmq_consumer_group_create_execution_time", "histogram", "Of requests that make or alter groups, in ms",
+        "rocketmq_consumer_group_create_execution_time", "histogram", "Time of requests that create or change groups, in ms",
         ("invocation_status",), _group_creations, "milliseconds",
     ),
-    Family("rocketmq_storage_size", "gauge", "Bytes taken of the disk that the store is on", STORAGE, _stored, "bytes"),
+    Family("rocketmq_storage_size", "gauge", "Used bytes of the disk of the store", STORAGE, _stored, "bytes"),
     Family("rocketmq_storage_flush_behind_bytes", "gauge", "Bytes that are not on disk yet", STORAGE, _not_flushed, "bytes"),
     Family(
         "rocketmq_storage_dispatch_behind_bytes", "gauge", "Bytes not in queues yet", STORAGE,

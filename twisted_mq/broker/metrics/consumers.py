@@ -17,11 +17,11 @@ def _told(rate: str) -> Callable[[Scrape], Iterator[Row]]:
 FAMILIES: tuple[Family[Scrape], ...] = tuple(
     Family(f"rocketmq_client_{name}", "gauge", help, OF_CLIENT, _told(rate))
     for name, rate, help in (
-        ("consume_fail_msg_count", "consume_failed_msgs", "Messages that a consumer failed on, of the last hour"),
-        ("consume_fail_msg_tps", "consume_failed_tps", "Messages a second that a consumer fails on"),
-        ("consume_ok_msg_tps", "consume_ok_tps", "Messages a second that a consumer is done with"),
-        ("consume_rt", "consume_rt", "Time a consumer takes for messages, ms"),
-        ("consumer_pull_rt", "pull_rt", "Time a pull takes a consumer, ms"),
-        ("consumer_pull_tps", "pull_tps", "Messages a second that a consumer pulls"),
+        ("consume_fail_msg_count", "consume_failed_msgs", "Messages that a consumer failed on in the last hour"),
+        ("consume_fail_msg_tps", "consume_failed_tps", "Messages per second that a consumer fails on"),
+        ("consume_ok_msg_tps", "consume_ok_tps", "Messages per second that a consumer consumes"),
+        ("consume_rt", "consume_rt", "Time that a consumer needs for messages, in ms"),
+        ("consumer_pull_rt", "pull_rt", "Time of a pull of a consumer, in ms"),
+        ("consumer_pull_tps", "pull_tps", "Messages per second that a consumer pulls"),
     )
 )

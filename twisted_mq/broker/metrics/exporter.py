@@ -224,28 +224,28 @@ def _gauge(name: str, help: str, labels: tuple[str, ...], rows: Callable[[Scrape
 
 
 FAMILIES: tuple[Family[Scrape], ...] = (
-    _gauge("group_diff", "Messages a group is behind", OF_GROUP, _lag_of_groups(False)),
-    _gauge("group_retrydiff", "Messages a group has to try again", OF_GROUP, _lag_of_groups(True)),
+    _gauge("group_diff", "Messages that a group is behind", OF_GROUP, _lag_of_groups(False)),
+    _gauge("group_retrydiff", "Messages that a group will retry", OF_GROUP, _lag_of_groups(True)),
     _gauge("group_dlqdiff", "Dead letters of a group", OF_GROUP, _dead_letters),
     _gauge("group_count", "Members of a group", ("caddr", "localaddr", "group"), _sums_by_group),
     _gauge("producer_count", "Producers of a group", ("cluster", "broker", "group"), _producers),
-    _gauge("producer_offset", "Messages that a topic ever had here", OF_TOPIC, _offsets(_is_users)),
-    _gauge("topic_retry_offset", "Messages to try again that a group ever had here", OF_TOPIC, _offsets(_is_retry)),
+    _gauge("producer_offset", "Messages stored in a topic since its creation", OF_TOPIC, _offsets(_is_users)),
+    _gauge("topic_retry_offset", "Retry messages of a group since its creation", OF_TOPIC, _offsets(_is_retry)),
     _gauge(
         "topic_dlq_offset",
-        "Dead letters that a group ever had here",
+        "Dead letters of a group since its creation",
         ("cluster", "broker", "group"),
         _offsets(_is_dead),
     ),
-    _gauge("producer_tps", "Messages a second", OF_TOPIC, _tps("TOPIC_PUT_NUMS", "puts", False)),
-    _gauge("producer_message_size", "Bytes a second", OF_TOPIC, _tps("TOPIC_PUT_SIZE", "puts", False)),
-    _gauge("consumer_offset", "Committed, over all queues", OF_READS, _committed),
-    _gauge("consumer_tps", "Messages a second", OF_READS, _tps("GROUP_GET_NUMS", "gets", True)),
-    _gauge("consumer_message_size", "Bytes a second", OF_READS, _tps("GROUP_GET_SIZE", "gets", True)),
-    _gauge("send_back_nums", "Messages sent back a second", OF_READS, _tps("SNDBCK_PUT_NUMS", "sent_back", True)),
-    _gauge("group_get_latency_by_storetime", "Age of the oldest unread message, ms", OF_READS, _storetime_latency),
-    _gauge("broker_tps", "Messages stored a second", OF_BROKER, _of_broker("putTps")),
-    _gauge("broker_qps", "Messages handed out a second", OF_BROKER, _of_broker("getTransferredTps")),
+    _gauge("producer_tps", "Messages per second", OF_TOPIC, _tps("TOPIC_PUT_NUMS", "puts", False)),
+    _gauge("producer_message_size", "Bytes per second", OF_TOPIC, _tps("TOPIC_PUT_SIZE", "puts", False)),
+    _gauge("consumer_offset", "Committed offsets, sum of all queues", OF_READS, _committed),
+    _gauge("consumer_tps", "Messages per second", OF_READS, _tps("GROUP_GET_NUMS", "gets", True)),
+    _gauge("consumer_message_size", "Bytes per second", OF_READS, _tps("GROUP_GET_SIZE", "gets", True)),
+    _gauge("send_back_nums", "Messages sent back per second", OF_READS, _tps("SNDBCK_PUT_NUMS", "sent_back", True)),
+    _gauge("group_get_latency_by_storetime", "Age of the oldest unread message, in ms", OF_READS, _storetime_latency),
+    _gauge("broker_tps", "Messages stored per second", OF_BROKER, _of_broker("putTps")),
+    _gauge("broker_qps", "Messages delivered per second", OF_BROKER, _of_broker("getTransferredTps")),
     _gauge("broker_commitlog_diff", "Bytes that the last slave is behind", OF_BROKER, _commit_log_diff),
     _gauge(
         "brokeruntime_commitlogdir_capacity_total", "Bytes of the disk of the commit log", OF_RUNTIME, _disk("total")
@@ -264,7 +264,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
     *(
         _gauge(
             f"brokeruntime_pmdt_{name}",
-            "Sends that took so long, of those that are timed",
+            "Timed sends by duration",
             OF_RUNTIME,
             _put_times(index),
         )

@@ -36,14 +36,14 @@ def _deleted(scrape: Scrape) -> Iterator[Row]:
 
 FAMILIES: tuple[Family[Scrape], ...] = (
     Family("mq_build_info", "gauge", "1, with the version", ("version",), lambda s: [((installed_version(),), 1)]),
-    Family("mq_budget_bytes", "gauge", "Memory that peers take", ("kind",), _held),
-    Family("mq_budget_limit_bytes", "gauge", "Memory that peers may take", ("kind",), _limits),
-    Family("mq_ha_slave_behind_bytes", "gauge", "What a slave has not acknowledged", ("slave", "in_sync"), _slave_behind),
+    Family("mq_budget_bytes", "gauge", "Memory used by peers", ("kind",), _held),
+    Family("mq_budget_limit_bytes", "gauge", "Memory limit for peers", ("kind",), _limits),
+    Family("mq_ha_slave_behind_bytes", "gauge", "Bytes that a slave has not acknowledged", ("slave", "in_sync"), _slave_behind),
     Family("mq_put_failed_total", "counter", "Messages that were not stored", (),
            lambda s: one(s.broker.statistics.put_failed)),
-    Family("mq_sends_together_total", "counter", "Sends that were processed many at a time", (),
+    Family("mq_sends_together_total", "counter", "Sends that were processed in a batch", (),
            lambda s: one(s.broker.statistics.sends_together)),
-    Family("mq_sends_left_total", "counter", "How often a send was not processed with those before it", ("reason",),
+    Family("mq_sends_left_total", "counter", "Sends that ended a batch", ("reason",),
            lambda s: [((reason,), count) for reason, count in sorted(s.broker.statistics.sends_left.items())]),
     Family("mq_ordered_deleted_unconsumed_total", "counter", "Messages of ordered queues that a full disk deleted before they"
            " were consumed", ("topic", "queue"), _deleted),

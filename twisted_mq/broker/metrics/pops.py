@@ -35,7 +35,7 @@ def _of_queues(value: Callable[[ReviveQueue], int]) -> Callable[[Scrape], Iterat
 
 FAMILIES: tuple[Family[Scrape], ...] = (
     Family(
-        "rocketmq_pop_revive_in_message_total", "counter", "Messages put into the revive log",
+        "rocketmq_pop_revive_in_message_total", "counter", "Messages written to the revive log",
         ("consumer_group", "topic", "revive_message_type", "put_status"), _revive_in,
     ),
     Family(
@@ -43,7 +43,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         ("consumer_group", "topic", "queue_id", "revive_message_type"), _revive_out,
     ),
     Family(
-        "rocketmq_pop_revive_retry_messages_total", "counter", "Messages put into pop's retry topics",
+        "rocketmq_pop_revive_retry_messages_total", "counter", "Messages written to retry topics of pops",
         ("consumer_group", "topic", "put_status"), _revived,
     ),
     Family(
@@ -51,7 +51,7 @@ FAMILIES: tuple[Family[Scrape], ...] = (
         _of_queues(lambda queue: queue.messages_behind), "milliseconds",
     ),
     Family(
-        "rocketmq_pop_revive_latency", "gauge", "How long the first of them has been there, in ms", ("queue_id",),
+        "rocketmq_pop_revive_latency", "gauge", "Age of the first of them, in ms", ("queue_id",),
         _of_queues(lambda queue: queue.ms_behind), "milliseconds",
     ),
     Family("rocketmq_pop_offset_buffer_size", "gauge", "Buffered offsets", (), lambda _: one(0)),

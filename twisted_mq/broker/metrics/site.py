@@ -75,7 +75,7 @@ def metrics_site(
         why = gate.why_not_now
         wrong = [why.value] if why is not None and why is not Shut.SLAVE else []
         if not registration.is_known:
-            servers = ", ".join(registration.name_servers) or "namesrvAddr names none"
+            servers = ", ".join(registration.name_servers) or "namesrvAddr is empty"
             wrong.append(f"no name server knows this broker: {servers}")
         client = broker.ha.client
         if broker.is_slave and (client is None or client.state is not ConnectionState.TRANSFER):

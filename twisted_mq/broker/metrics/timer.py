@@ -73,9 +73,9 @@ def _gauge(name: str, help: str, labels: tuple[str, ...], rows: Rows, unit: str 
 
 FAMILIES: tuple[Family[Scrape], ...] = (
     _gauge("timer_enqueue_lag", "Timer messages not on the wheel yet", STORAGE, _one(_not_noted)),
-    _gauge("timer_enqueue_latency", "How long the first of them has waited, in ms", STORAGE, _one(_first_waits), "milliseconds"),
+    _gauge("timer_enqueue_latency", "Waiting time of the first of them, in ms", STORAGE, _one(_first_waits), "milliseconds"),
     _gauge("timer_dequeue_lag", "Messages on the wheel", STORAGE, _one(lambda _, timer: _waiting(timer).total())),
-    _gauge("timer_dequeue_latency", "How late the timer is, in ms", STORAGE, _one(_late), "milliseconds"),
+    _gauge("timer_dequeue_latency", "Delay of the timer, in ms", STORAGE, _one(_late), "milliseconds"),
     _gauge("timing_messages", "Messages that wait for their time", OF_TOPIC, _by_topic(_waiting)),
     _gauge("timer_message_snapshot", "Messages due between two bounds", (*STORAGE, "timer_bound_s"), _spread),
     Family(

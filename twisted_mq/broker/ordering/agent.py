@@ -144,7 +144,7 @@ class OrderAgent:
         self.view.start(self.group)
         self._keeper.start()
         self._connect()
-        self._job = PeriodicJob("look at ordered queues", broker.clock, LOOK_SECONDS, self._look)
+        self._job = PeriodicJob("check of ordered queues", broker.clock, LOOK_SECONDS, self._look)
 
     def _connect(self) -> None:
         if self._running:
@@ -152,7 +152,7 @@ class OrderAgent:
 
     def _not_connected(self, reason: failure.Failure) -> None:
         reason.trap(CoordinationError)
-        self.log.error("ordered queues are blocked, the coordinator is tried again: {e}", e=reason.value)
+        self.log.error("ordered queues are blocked, retrying the coordinator: {e}", e=reason.value)
         self._broker.clock.callLater(RETRY_SECONDS, self._connect)
 
     def stop(self) -> defer.Deferred[None]:
@@ -203,7 +203,7 @@ class OrderAgent:
 
     def _session_event(self, event: SessionEvent) -> None:
         if event is SessionEvent.LOST:
-            self.log.warn("session with the coordinator is over: no ordered sends before the next")
+            self.log.warn("session with the coordinator ended: no ordered sends before the next")
             self._fresh = False
             self.view.forget()
             self.units.forget_session()
@@ -220,7 +220,7 @@ class OrderAgent:
             await make_paths(self._coordinator, ROOTS)
             await catch_up(self._coordinator)
         except CoordinationError as error:
-            self.log.info("session not begun, tried at the next connection: {e}", e=error)
+            self.log.info("session not started, retrying at the next connection: {e}", e=error)
             return
         if session == self._coordinator.session_id and not self._fresh:
             self._fresh = True
@@ -284,7 +284,7 @@ class OrderAgent:
         if lists is not None and self.is_master and lists.is_behind(self._mark(unit)):
             lists, problem = (
                 None,
-                f"{unit.topic} {unit.name}: {self.group} holds messages of an epoch that the lists do not know",
+                f"{unit.topic} {unit.name}: {self.group} has messages of an epoch that is not in the lists",
             )
         self.units.learn(unit, lists, problem)
         self._unreached.look(unit)
@@ -329,7 +329,7 @@ class OrderAgent:
             self._confirm_master()
         fault = self._health.look()
         if fault != self._fault:
-            self.log.info("group {g}: {f}", g=self.group, f=fault or "well as far as this broker sees")
+            self.log.info("group {g}: {f}", g=self.group, f=fault or "healthy as far as this broker knows")
         all_due, self._fault = fault != self._fault or self._looks % LOOKS_UNTIL_ALL == 0, fault
         self._looks += 1
         if all_due:
@@ -439,7 +439,9 @@ class OrderAgent:
         except CoordinationError as error:
             if self._running:
                 raise
-            self.log.warn("topic={t} unit={u} {event} not told: {e}", t=unit.topic, u=unit.name, event=event, e=error)
+            self.log.warn(
+                "topic={t} unit={u} {event} not reported: {e}", t=unit.topic, u=unit.name, event=event, e=error
+            )
             return
         if isinstance(event, Unreached) and after.head != self.group:
             self._unreached.left(unit)
@@ -450,7 +452,7 @@ class OrderAgent:
             self._groups.forget(unit, consumer_group)
 
     def _failed(self, reason: failure.Failure) -> None:
-        self.log.failure("a duty of ordered queues failed", reason)
+        self.log.failure("a task of ordered queues failed", reason)
 
 
 def _config(declared: OrderedTopic) -> TopicConfig:

@@ -61,7 +61,7 @@ class CountedGroups:
                 await self._coordinator.commit([Delete(path)])
             unit.consumer_groups -= {consumer_group}
         except Conflict:
-            self.log.warn("deleted group still counts, a consumer of it stands for election: {path}", path=path)
+            self.log.warn("deleted group still counts, one of its consumers is a candidate: {path}", path=path)
         except CoordinationError as error:
             self.log.warn("deleted group still counts, delete it again: {path} {e}", path=path, e=error)
 

@@ -89,14 +89,14 @@ class MemberNode:
         except (NoAnswer, SessionLost):
             pass  # CONNECTED makes the watch call again
         except CoordinationError as error:
-            self.log.error("not shown in the coordinator: {path} {error}", path=self.path, error=error)
+            self.log.error("not registered in the coordinator: {path} {error}", path=self.path, error=error)
 
     def _tell_of(self, node: Node) -> None:
         if node.session != self._foreign:
             self._foreign = node.session
             self.log.info(
-                "waits for the end of session {s}, which has {path}: {d}. It is that of this broker's last process, or"
-                " another broker has the same name and id",
+                "waits for the end of session {s}, which has {path}: {d}. It belongs to the last process of this broker, or "
+                "another broker has the same name and id",
                 s=f"{node.session:x}", path=self.path, d=node.data.decode(errors="replace"),
             )  # fmt: skip
 

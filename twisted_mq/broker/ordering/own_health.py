@@ -72,12 +72,10 @@ class MasterHealth:
                 )
             if self._accept.ahead is not None and not slaves:
                 return self._accept.ahead
-            return f"{len(slaves) or 'no'} slaves replicate from it, exactly one is needed"
+            return f"{len(slaves) or 'no'} slaves replicate from it; it needs exactly one"
         if slaves[0].reader.session != self._ha.master_session():
             self._await_anew()
-            return (
-                "its slave does not confirm its session with the coordinator yet; slaves of earlier versions never do"
-            )
+            return "its slave has not confirmed its session with the coordinator; slaves of earlier versions never do"
         return None if self._keeps_up(slaves[0].slave_ack_offset) else self._lags()
 
     def _keeps_up(self, held: int) -> bool:

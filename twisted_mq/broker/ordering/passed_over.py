@@ -41,7 +41,7 @@ class PassedOver:
         ]
         for row in rows:
             self.log.warn(
-                "messages passed over: topic={t} queue={q} group={g} epoch={e} firstOffset={o} count={n} reason={r}",
+                "messages skipped: topic={t} queue={q} group={g} epoch={e} firstOffset={o} count={n} reason={r}",
                 t=topic, q=queue_id, g=group, e=row.epoch, o=row.first_offset, n=row.count, r=reason,
             )  # fmt: skip
         if rows:
@@ -53,4 +53,4 @@ class PassedOver:
         try:
             self._table.save()
         except OSError as error:
-            self.log.error("messages passed over are not on disk, mq order audit lacks them: {e}", e=error)
+            self.log.error("skipped messages are not recorded on disk, mq order audit does not show them: {e}", e=error)

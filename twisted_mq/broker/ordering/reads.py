@@ -27,7 +27,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.layouts.record import read_head
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore
 
-EARLIER_TERM = "of an earlier term, which is over"
+EARLIER_TERM = "of an earlier term, which has ended"
 """The reason that a group with a lower offset is sent to the beginning of the current term."""
 
 

@@ -91,7 +91,7 @@ class TakenSends:
         """Return the mark of a plain producer's message. Raises BrokerError if none is accepted."""
         if not unit.together:
             remark = (
-                f"topic {unit.topic} is ordered queue by queue: send with an OrderedProducer, or declare it with"
+                f"the queues of topic {unit.topic} are ordered one by one: send with an OrderedProducer, or declare it with"
                 " mq order create --together"
             )
             raise BrokerError(ResponseCode.NO_PERMISSION, remark)
@@ -115,7 +115,7 @@ class TakenSends:
         except NotNext as early:
             remark = f"topic {unit.topic}, queue {mark.queue}: sequence {mark.sequence} came before {early.expected}"
             fields = {ORDER_EXPECTED: str(early.expected)}
-            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{remark}. Send again from there on", fields) from None
+            raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{remark}. Send again from there", fields) from None
         if offset is not None:
             return self._answer_again(unit, mark.queue, offset, send.sent)
         result = send.put(send.message)
@@ -143,7 +143,7 @@ class TakenSends:
             elif epoch == unit.epoch:
                 unit.pipelines = Pipelines(term)
         except CoordinationError as error:
-            refusal = BrokerError(ResponseCode.NO_PERMISSION, f"it is not known which producer leads: {error}")
+            refusal = BrokerError(ResponseCode.NO_PERMISSION, f"the leading producer is not known: {error}")
         with self.broker.late.together():
             self._go_on(unit, refusal)
         self.broker.dispatch()

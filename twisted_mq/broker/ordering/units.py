@@ -22,7 +22,7 @@ from twisted_mq.protocol.messages.order_mark import ORDER_EPOCH, ORDER_HEAD
 
 UnitKey = tuple[str, str]
 
-NOT_SURE = "its session with the coordinator is not sure at the moment"
+NOT_SURE = "its session with the coordinator is not confirmed at the moment"
 
 
 @attrs.define(eq=False)
@@ -84,7 +84,7 @@ class Units:
         name = WHOLE_TOPIC if mode == ORDER_TOGETHER else str(queue_id)
         unit = self._units.get((topic, name))
         if unit is None:
-            problem = self._problem_of(topic, name) or "the coordinator has not told of it yet"
+            problem = self._problem_of(topic, name) or "it has not been read from the coordinator yet"
             raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {topic} is ordered ({mode}): {problem}")
         return unit
 
@@ -141,7 +141,7 @@ class Units:
 
     def refusal(self, unit: BrokerUnit, epoch: int = 0) -> BrokerError:
         """Return why a send is not taken here, and what to do."""
-        what = f"topic {unit.topic}, {_spelled(unit.name)}: {self.group} does not take this send"
+        what = f"topic {unit.topic}, {_spelled(unit.name)}: {self.group} does not accept this send"
         if unit.problem is not None:
             return BrokerError(ResponseCode.NO_PERMISSION, f"{what}. {unit.problem}")
         if self._closed is not None:
@@ -151,13 +151,13 @@ class Units:
         if not self._holds():
             return BrokerError(ResponseCode.NO_PERMISSION, f"{what}, {NOT_SURE}. Wait, or send to the new head", fields)
         if unit.epoch and epoch:
-            reason = f"epoch {epoch} is over. Send with epoch {lists.epoch}"
+            reason = f"epoch {epoch} has ended. Send with epoch {lists.epoch}"
         elif lists.head is None:
-            reason = "no group takes sends now. Wait until one does; mq order show says what it waits for"
+            reason = "no group accepts sends now. Wait until one does; mq order show shows the reason"
         elif lists.head == self.group:
             reason = "it restarted. Wait for the next head"
         else:
-            reason = f"{lists.head} takes them in epoch {lists.epoch}. Send there"
+            reason = f"{lists.head} accepts them in epoch {lists.epoch}. Send there"
         return BrokerError(ResponseCode.NO_PERMISSION, f"{what}, {reason}", fields)
 
 

@@ -79,7 +79,7 @@ class UnreachedReports:
         except CoordinationError:
             return  # CONNECTED makes it read again
         except DocumentFault as fault:
-            self.log.warn("report passed over: {fault}", fault=fault)
+            self.log.warn("report skipped: {fault}", fault=fault)
             return
         if report is not None and unit in self._followed:
             self._reports[unit] = report

@@ -64,7 +64,7 @@ class ConsumerOrderManager:
                 end = self._broker.store.max_offset_in_queue(topic, queue_id)
                 if max(info.queue_offsets, default=-1) >= end:
                     self.log.warn(
-                        "popped messages are lost, the group pops again: group={g} topic={t} queue={q} from={b} to={o}",
+                        "popped messages are lost, the group will pop them again: group={g} topic={t} queue={q} from={b} to={o}",
                         g=group, t=topic, q=queue_id, b=max(info.queue_offsets) + 1, o=end,
                     )  # fmt: skip
                     info.offsets, info.committed, lost = [], 0, lost + 1

@@ -165,7 +165,7 @@ class ReviveQueue:
         passed_over, self._passed_over = self._passed_over, []
         if passed_over:
             self.log.error(
-                "revive log's messages passed over: queue={q} count={n} first={e}",
+                "revive log's messages skipped: queue={q} count={n} first={e}",
                 q=self._queue_id, n=len(passed_over), e=passed_over[0],
             )  # fmt: skip
 
@@ -193,7 +193,7 @@ class ReviveQueue:
             if index is not None:
                 point.bit_map |= 1 << index
         if None in indexes:
-            self._passed_over.append(f"acknowledgement at {message.head.queue_offset} of what was not popped")
+            self._passed_over.append(f"acknowledgement at {message.head.queue_offset} of a message that was not popped")
 
     def _pass_over(self, message: StoredMessage, ack: AckMsg, key: MergeKey) -> None:
         """Skip an acknowledgement without a check point; a very late one advances the group's offset

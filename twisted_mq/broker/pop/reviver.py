@@ -44,7 +44,7 @@ class Reviver:
         Finished messages are marked in the bit map, so that the rest can be tried again after StoreTakesNothing.
         """
         if point.broker_name != self._broker.options.broker_name:
-            self.log.warn("check point of another broker passed over: queue={q} point={p}", q=self._queue_id, p=point)
+            self.log.warn("check point of another broker skipped: queue={q} point={p}", q=self._queue_id, p=point)
             return 0
         count = 0
         for index in range(point.count):
@@ -77,7 +77,7 @@ class Reviver:
             self.log.error("popped message cannot be read: topic={t} offset={o} error={e}", t=topic, o=offset, e=error)
             return None
         self.log.info(
-            "popped message is gone: topic={t} queue={q} offset={o} group={g}",
+            "popped message is no longer in the log: topic={t} queue={q} offset={o} group={g}",
             t=topic, q=point.queue_id, o=offset, g=point.consumer_group,
         )  # fmt: skip
         return None

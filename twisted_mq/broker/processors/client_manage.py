@@ -176,7 +176,7 @@ class ClientManageProcessor:
             return {}
         group = self._groups.find(data.group_name, client.channel.share_address)
         if group is None:
-            self.log.warn("heartbeat of an unknown group passed over: group={g}", g=data.group_name)
+            self.log.warn("heartbeat of an unknown group skipped: group={g}", g=data.group_name)
             return {}
         notify = group.notify_consumer_ids_changed_enable
         self._consumers.register(data, client, notify=notify, without_sub=without_sub)

@@ -59,7 +59,7 @@ class EndTransactionProcessor:
         """Commit or roll back. If the producer does not know the outcome, do nothing and do not answer."""
         header = self._read(command)
         if self._options.is_slave:
-            raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "transactions are ended at the master, not at a slave")
+            raise BrokerError(ResponseCode.SLAVE_NOT_AVAILABLE, "end transactions at the master, not at a slave")
         if header.commit_or_rollback == MessageSysFlag.TRANSACTION_NOT_TYPE:
             self.log.info(
                 "transaction still undecided: peer={peer} group={group} key={key} check={check}",
@@ -87,7 +87,7 @@ class EndTransactionProcessor:
         timeout = self._options.transaction_time_out
         limit = max(timeout, immunity_ms(half, timeout))
         if self._wall_ms() - half.head.born_timestamp > limit:
-            remark = f"the transaction is older than {limit} ms, the broker's check decides it"
+            remark = f"the transaction is older than {limit} ms, the broker's check will decide it"
             raise BrokerError(ResponseCode.ILLEGAL_OPERATION, remark)
 
     @staticmethod
@@ -105,7 +105,7 @@ class EndTransactionProcessor:
         try:
             offset = decode_offset_message_id(header.msg_id or "")[2]
         except ProtocolError as error:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {header.msg_id!r} is no offset id") from error
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"msgId {header.msg_id!r} is not an offset id") from error
         half = self._transactions.given_up(offset)
         if self._options.record_rights_enable:
             topic = half.properties.get(PROPERTY_REAL_TOPIC, "")

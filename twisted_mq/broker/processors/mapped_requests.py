@@ -91,7 +91,7 @@ class LogicQueue:
         """Return the piece of a logical offset. Raises BrokerError while no piece has a known start."""
         piece = piece_at(self.pieces, offset)
         if piece is None:
-            remark = f"{self.topic}-{self.queue_id} is being moved, it is not known yet where its offsets begin"
+            remark = f"{self.topic}-{self.queue_id} is being moved, and its first offset is not known yet"
             raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
         return piece
 

@@ -93,7 +93,7 @@ class PopMessageProcessor:
         self._check_numbers(header)
         config = readable_topic(self._broker, channel, header)
         if config.has_batch_queues:
-            remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can be pulled and not popped"
+            remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can only be pulled"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
         work = self._reader.pop(header, config.read_queue_nums, self._selection(header))
         return self._broker.turns.run((header.topic, header.consumer_group), work)

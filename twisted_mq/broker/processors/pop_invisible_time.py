@@ -49,7 +49,7 @@ class ChangeInvisibleTimeProcessor:
             broker.wall_ms(), receipt.pop_time + 1
         )  # otherwise it could be taken for the check point of the old receipt
         if not self._revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message stays as it was")
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message is not changed")
         broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)
         ack = AckMsg(
             header.offset, receipt.start_offset, header.consumer_group, header.topic, header.queue_id,

@@ -96,7 +96,7 @@ class ReplicationProcessor:
             if self._options.enable_slave_acting_master and self._ha.told_master(header.master_ha_address, channel):
                 return command.answer()
             self.log.warn(
-                "address of a master passed over: address={address} peer={peer}",
+                "address of a master ignored: address={address} peer={peer}",
                 address=header.master_ha_address,
                 peer=channel.address,
             )

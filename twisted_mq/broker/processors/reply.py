@@ -97,7 +97,9 @@ class ReplyMessageProcessor:
             self._check_topic(header.topic)
             target = self._checks.target(channel, header)
             if target.order_mode is not None:
-                raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {target.topic} is ordered, it takes no replies")
+                raise BrokerError(
+                    ResponseCode.NO_PERMISSION, f"topic {target.topic} is ordered, and accepts no replies"
+                )
             if len(header.properties or "") > MAX_PROPERTIES_BYTES:
                 raise not_stored(self._broker.options, PROPERTIES_TOO_LONG)
         except BrokerError as error:
@@ -169,7 +171,7 @@ class ReplyMessageProcessor:
         return self._failed(client_id, reason.getErrorMessage())
 
     def _failed(self, client_id: str, reason: str) -> str:
-        self.log.warn("reply not taken by the client that asked: client={c} {reason}", c=client_id, reason=reason)
+        self.log.warn("reply not delivered to the client: client={c} {reason}", c=client_id, reason=reason)
         return f"push reply message to {client_id}fail."
 
     # the answer

@@ -200,7 +200,7 @@ class SendMessageProcessor:
             properties["UNIQ_KEY"] = key = self._broker.unique_keys.make()
             text += f"UNIQ_KEY\x01{key}\x02"
         if not command.body:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, "body: a message needs at least one byte, got none")
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, "body: must have at least one byte, got none")
         tags, sys_flag = properties.get("TAGS"), header.sys_flag
         if sys_flag & _COMMIT:
             sys_flag = without_commit(sys_flag)

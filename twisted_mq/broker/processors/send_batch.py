@@ -79,7 +79,7 @@ class BatchSends:
         """Return each message as a record of its own. Raises RecordError, and BrokerError for an empty batch."""
         batch = batch_messages(body, self._own(pattern), self.always, pattern)
         if not len(batch):
-            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: a batch without a message")
+            raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: must have at least one message")
         return batch
 
     def inner(self, body: bytes, flag: int, pattern: InnerMessage) -> InnerMessage:
@@ -193,7 +193,7 @@ def inner_batch(body: bytes, properties: Mapping[str, str], flag: int, message: 
     count = len(read_batch(body)) if len(ends) < 2 else MAX_BATCH_NUM + 1
     if not 1 <= count <= MAX_BATCH_NUM:
         many = str(count) if len(ends) < 2 else f"more than {MAX_BATCH_NUM}"
-        remark = f"body: a batch of {many} messages, a batch queue takes 1 to {MAX_BATCH_NUM}"
+        remark = f"body: a batch of {many} messages, a batch queue accepts 1 to {MAX_BATCH_NUM}"
         raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
     counted = {**properties, PROPERTY_INNER_NUM: str(count)}
     tags = counted.get(PROPERTY_TAGS)
@@ -217,9 +217,9 @@ def check_inner_number(properties: Mapping[str, str], sys_flag: int, body: bytes
     if number is None:
         return
     if not sys_flag & INNER_BATCH:
-        remark = f"properties: {PROPERTY_INNER_NUM} is {number}, but sysFlag {sys_flag} says that it is no inner batch"
+        remark = f"properties: {PROPERTY_INNER_NUM} is {number}, but sysFlag {sys_flag} is not that of an inner batch"
         raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)
     count = len(read_batch(body))
     if number != str(count):
-        remark = f"properties: {PROPERTY_INNER_NUM} is {number}, the body holds {count} messages"
+        remark = f"properties: {PROPERTY_INNER_NUM} is {number}, the body has {count} messages"
         raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, remark)

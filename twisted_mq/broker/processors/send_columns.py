@@ -123,7 +123,7 @@ class SendColumns:
         places = self.broker.timed_plain_puts.call(messages)
         count = len(places)
         if count < len(messages):
-            self.broker.statistics.sends_left["the store has to look at it"] += 1
+            self.broker.statistics.sends_left["the store has to check it"] += 1
         if not count:
             return 0, b""
         self._count(pattern, messages, places)

@@ -85,6 +85,6 @@ def check_order(properties: Mapping[str, str], order_mode: str | None) -> None:
     waits = sorted(OUT_OF_ORDER & properties.keys())
     if waits:
         remark = (
-            f"the topic is ordered, a message that waits would come out of order: {waits[0]} is {properties[waits[0]]}"
+            f"the topic is ordered, and a delayed message would break its order: {waits[0]} is {properties[waits[0]]}"
         )
         raise BrokerError(ResponseCode.NO_PERMISSION, remark)

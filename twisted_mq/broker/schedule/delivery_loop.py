@@ -57,7 +57,7 @@ class DeliveryLoop:
             more = bool(work())
         except Exception:
             if work not in self._failing:
-                self.log.failure("delivery of waiting messages failed, tried again")
+                self.log.failure("delivery of waiting messages failed, retrying")
             self._failing.add(work)
             return False
         self._failing.discard(work)

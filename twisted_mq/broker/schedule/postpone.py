@@ -95,7 +95,7 @@ class Postponement:
             return 0
         level = parse_int(text)
         if level is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"property DELAY: a level from 1 on is needed, got {text!r}")
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"property DELAY: must be a level of at least 1, got {text!r}")
         return level
 
     def _wait_for_time(self, message: InnerMessage) -> None:

@@ -150,9 +150,7 @@ class ScheduleMessageService:
             more = self._deliver(level, now)
         except Exception:
             if level not in self._failing:
-                self.log.failure(
-                    "delivery of a delay level failed, tried again: level={delay_level}", delay_level=level
-                )
+                self.log.failure("delivery of a delay level failed, retrying: level={delay_level}", delay_level=level)
             self._failing.add(level)
             return False
         self._failing.discard(level)
@@ -214,7 +212,7 @@ class ScheduleMessageService:
         head, place = message.head, message.real_place
         if place is None:
             self.log.error(
-                "delayed message without a real queue passed over: level={delay_level} offset={offset} physicalOffset={at}",
+                "delayed message without a real queue skipped: level={delay_level} offset={offset} physicalOffset={at}",
                 delay_level=level, offset=head.queue_offset, at=head.physical_offset,
             )  # fmt: skip
             return True
@@ -238,7 +236,7 @@ class ScheduleMessageService:
         if self._stuck.get(level) != head.queue_offset:
             self._stuck[level] = head.queue_offset
             self.log.error(
-                "delayed message not taken by the store, tried again: level={delay_level} offset={offset} topic={topic}"
+                "delayed message not accepted by the store, retrying: level={delay_level} offset={offset} topic={topic}"
                 " status={status}",
                 delay_level=level, offset=head.queue_offset, topic=place[0], status=result.status.name,
             )  # fmt: skip

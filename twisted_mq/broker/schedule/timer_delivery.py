@@ -126,7 +126,7 @@ class TimerDelivery:
         early = due_ms is not None and due_ms > self._now_ms()
         if early:
             self.log.error(
-                "timer's files name a message too early, it waits anew: at={at}", at=message.head.physical_offset
+                "timer files have a message too early, it waits again: at={at}", at=message.head.physical_offset
             )
         return early
 
@@ -170,7 +170,7 @@ class TimerDelivery:
         else:
             if not self._stuck:
                 self.log.error(
-                    "timed message not taken by the store, tried again: topic={t} status={s}",
+                    "timed message not accepted by the store, retrying: topic={t} status={s}",
                     t=place[0], s=result.status.name,
                 )  # fmt: skip
             self._stuck = True

@@ -108,7 +108,7 @@ class TimerService:
         self.queue_offset = max(low, min(self.queue_offset, high))
         if high:
             self.log.info(
-                "timer goes on: readMs={read} queueOffset={offset} queueEnd={end} rebuilt={rebuilt}",
+                "timer continues: readMs={read} queueOffset={offset} queueEnd={end} rebuilt={rebuilt}",
                 read=self.read_ms, offset=self.queue_offset, end=high, rebuilt=files.rebuilt,
             )  # fmt: skip
 
@@ -177,7 +177,7 @@ class TimerService:
         due_ms = message.number(PROPERTY_TIMER_OUT_MS)
         if due_ms is None or message.real_place is None:
             self.log.error(
-                "message without time or place in the timer's topic passed over: at={at}", at=head.physical_offset
+                "message without time or queue in the timer's topic skipped: at={at}", at=head.physical_offset
             )
         elif not self._note(message, self._floor(due_ms)):
             return False
@@ -215,7 +215,7 @@ class TimerService:
             )  # fmt: skip
         except StoreFull as error:
             if not self._full:
-                self.log.error("timer takes no messages: {error}", error=error)
+                self.log.error("timer accepts no messages: {error}", error=error)
             self._full = True
             return False
         self._full = False

@@ -32,7 +32,9 @@ class OtherBrokers:
     async def ask(self, broker_name: str, topic: str, code: int, fields: Mapping[str, str]) -> RemotingCommand:
         """Return the answer of a broker's master, whatever its code. Raises BrokerError without an answer."""
         if self.cache is None or self.invoke is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"broker {broker_name} is not known: there is no name server")
+            raise BrokerError(
+                ResponseCode.SYSTEM_ERROR, f"broker {broker_name} is not known: this broker has no name server"
+            )
         own = {name: value for name, value in fields.items() if name not in SENDERS_FIELDS}
         asked = {**own, "lo": "false", "bname": broker_name}
         try:

@@ -31,7 +31,7 @@ def check_back(members: TransactionMembers, broker_name: str, half: StoredMessag
     channel = members.to_ask(half)
     if channel is None:
         _log.warn(
-            "transaction not asked about, no producer of its group that may be asked is connected: group={group} key={key}",
+            "transaction not checked, no producer of its group with that right is connected: group={group} key={key}",
             group=group, key=unique_key,
         )  # fmt: skip
         return False
@@ -47,7 +47,7 @@ def check_back(members: TransactionMembers, broker_name: str, half: StoredMessag
     body = check_body(half, renewed.queue_offset, renewed.physical_offset)
     channel.send_one_way(RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))
     _log.info(
-        "transaction asked about: group={group} key={key} offset={at} peer={peer}",
+        "transaction checked: group={group} key={key} offset={at} peer={peer}",
         group=group, key=unique_key, at=renewed.physical_offset, peer=channel.address,
     )  # fmt: skip
     return True

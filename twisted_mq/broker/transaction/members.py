@@ -46,7 +46,9 @@ class TransactionMembers:
         options, access, group = self._broker.options, self._broker.access, _group_of(half)
         if not _sent(channel, half):
             if options.transaction_members_only and not self._may_end(channel, half, group):
-                remark = f"producerGroup {group}: /{channel.address} is not of the sender's host, nor registered as a producer"
+                remark = (
+                    f"producerGroup {group}: /{channel.address} is not on the sender's host, nor a registered producer"
+                )
                 raise BrokerError(ResponseCode.NO_PERMISSION, remark)
             if options.producer_group_rights_enable:
                 access.check_group(channel, command, PUBLISH, group)

@@ -120,6 +120,6 @@ class OperationWriter:
             del self._waiting[queue_id], self._sizes[queue_id]
             return
         self.log.error(
-            "decided transactions not written, tried again: queue={q} count={n} status={s}",
+            "decided transactions not written, retrying: queue={q} count={n} status={s}",
             q=queue_id, n=len(halves), s=status.name,
         )  # fmt: skip

@@ -111,7 +111,7 @@ class TransactionCheck:
             queue.read_operation(operation.head.queue_offset, listed_halves(operation), half_end)
         except (RecordError, OperationError) as error:
             self.log.error(
-                "transaction operation passed over: queue={q} offset={o} error={e}",
+                "transaction operation skipped: queue={q} offset={o} error={e}",
                 q=queue.queue_id, o=queue.op_offset, e=error,
             )  # fmt: skip
 
@@ -134,9 +134,7 @@ class TransactionCheck:
         try:
             half = StoredMessage.read(result.records[0])
         except RecordError as error:
-            self.log.error(
-                "half message passed over: queue={q} offset={o} error={e}", q=queue.queue_id, o=offset, e=error
-            )
+            self.log.error("half message skipped: queue={q} offset={o} error={e}", q=queue.queue_id, o=offset, e=error)
             return offset + 1
         if queue.pass_over(offset, first_offset(half)):
             return offset + 1
@@ -145,7 +143,7 @@ class TransactionCheck:
     def _gap(self, offset: int, result: GetResult) -> int | None:
         if result.status in _END or result.next_begin_offset <= offset:
             return None
-        self.log.info("half messages are gone: from={a} to={b}", a=offset, b=result.next_begin_offset)
+        self.log.info("half messages are no longer in the log: from={a} to={b}", a=offset, b=result.next_begin_offset)
         return result.next_begin_offset
 
     def decide(self, queue: HalfQueue, half: StoredMessage, end: int) -> bool:
@@ -194,7 +192,7 @@ class TransactionCheck:
         if result.status is PutStatus.PUT_OK:
             return True
         self.log.error(
-            "half message not taken by the store, tried again: topic={topic} status={s}",
+            "half message not accepted by the store, retrying: topic={topic} status={s}",
             topic=message.topic, s=result.status.name,
         )  # fmt: skip
         return False

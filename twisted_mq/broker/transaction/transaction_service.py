@@ -105,7 +105,7 @@ class TransactionService:
         """Return True if an earlier run committed a half message, or put it again; record it as over then."""
         if half.head.physical_offset >= self._began_at or not (self._copies.has(half) or self._is_repeated(half)):
             return False
-        self.log.info("half message was over before the restart: offset={o}", o=half.head.physical_offset)
+        self.log.info("half message ended before the restart: offset={o}", o=half.head.physical_offset)
         self.roll_back(half)
         return True
 
@@ -128,7 +128,7 @@ class TransactionService:
         """Put the message into its real queue. Raises BrokerError; then the transaction is still open."""
         place = half.real_place
         if place is None:
-            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{NOT_FOUND}: it does not say its topic and queue")
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, f"{NOT_FOUND}: it does not have its topic and queue")
         message = self._broker.postponement.apply(committed(half, *place))
         result = self._broker.store.put_message(message)
         if result.status is not PutStatus.PUT_OK:
@@ -170,7 +170,7 @@ class TransactionService:
 
     def _check_failed(self, reason: failure.Failure) -> None:
         if not reason.check(task.SchedulerStopped):
-            self.log.failure("check of transactions failed, tried again in the next round", reason)
+            self.log.failure("check of transactions failed, retrying in the next round", reason)
 
     def stop(self) -> None:
         """Stop checking, and write the decisions. The store is still open."""

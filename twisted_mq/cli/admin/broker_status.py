@@ -23,7 +23,7 @@ async def broker_status(admin: AdminContext, line: CommandLine) -> None:
         try:
             figures = await _figures(admin, address)
         except (ProtocolError, RemotingError) as error:
-            admin.warn(f"no figures from broker {address}: {error}")
+            admin.warn(f"no metrics from broker {address}: {error}")
             continue
         _show(admin, address, f"{address:<24} ", figures)
 

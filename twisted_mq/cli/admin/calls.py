@@ -22,7 +22,7 @@ class ClusterUnknown(CliError):
 
     def __init__(self, cluster_name: str, known: list[str]) -> None:
         names = ", ".join(sorted(known)) or "none"
-        super().__init__(f"no cluster {cluster_name!r} at this name server", f"it knows: {names}")
+        super().__init__(f"this name server does not know cluster {cluster_name!r}", f"it knows: {names}")
 
 
 @attrs.frozen(kw_only=True)

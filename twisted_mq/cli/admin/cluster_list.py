@@ -63,7 +63,7 @@ async def _figures(admin: AdminContext, address: str) -> dict[str, str] | None:
     try:
         return await admin.broker_runtime(address)
     except (ProtocolError, RemotingError) as error:
-        admin.warn(f"no figures from broker {address}: {error}")
+        admin.warn(f"no metrics from broker {address}: {error}")
         return None
 
 

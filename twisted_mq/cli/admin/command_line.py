@@ -51,7 +51,7 @@ class Option(msgspec.Struct, frozen=True):
 
 GLOBAL_OPTIONS = (
     Option("h", "help", "Print help", has_arg=False),
-    Option("n", "namesrvAddr", "name servers as host:port, parted by ';' (else: the variable NAMESRV_ADDR)"),
+    Option("n", "namesrvAddr", "name servers as host:port, separated by ';' (default: the variable NAMESRV_ADDR)"),
 )
 
 
@@ -76,7 +76,7 @@ class CommandLine:
         try:
             return int(text)
         except ValueError:
-            raise UsageError(f"Option -{short} needs a whole number, got {text!r}") from None
+            raise UsageError(f"Option -{short} must be a whole number, got {text!r}") from None
 
     def time(self, short: str, now_ms: int) -> int:
         """Return a time as `parse_time` reads it, in ms since 1970. Raises UsageError for anything else."""
@@ -84,7 +84,7 @@ class CommandLine:
             return parse_time(self.value(short), now_ms)
         except (ValueError, OverflowError):
             raise UsageError(
-                f"Option -{short} needs ms since 1970 or yyyy-MM-dd#HH:mm:ss:SSS, got {self.value(short)!r}"
+                f"Option -{short} must be ms since 1970 or yyyy-MM-dd#HH:mm:ss:SSS, got {self.value(short)!r}"
             ) from None
 
     def charset(self, short: str) -> str:
@@ -93,7 +93,7 @@ class CommandLine:
         try:
             b"x".decode(name, "replace")  # an empty name is not looked up
         except (LookupError, ValueError):
-            raise UsageError(f"Option -{short}: no charset {name!r}") from None
+            raise UsageError(f"Option -{short}: unknown charset {name!r}") from None
         return name
 
     def is_true(self, short: str, default: bool = False) -> bool:
@@ -217,7 +217,7 @@ class _Parser:
         if len(value) > 1 and value[0] == value[-1] == '"':
             value = value[1:-1]
         if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-            raise UsageError(f"Option {self._awaits.spelled} needs text in UTF-8, got {value!r}")
+            raise UsageError(f"Option {self._awaits.spelled} must be text in UTF-8, got {value!r}")
         self.values.setdefault(self._awaits.key, value)
         self._awaits = None
 

@@ -105,7 +105,7 @@ async def _queue_clients(admin: AdminContext, group: str) -> dict[MessageQueue, 
             info = await running_info(admin, group, connection.client_id)
             held.update(dict.fromkeys(info.mq_table, connection.client_id.split("@")[0]))
     except (ProtocolError, RemotingError) as error:
-        admin.warn(f"who has which queue: {error}")
+        admin.warn(f"owners of queues are not known: {error}")
     return held
 
 

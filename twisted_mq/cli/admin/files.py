@@ -33,7 +33,7 @@ def read_list(body_class: type[B], path: str) -> list[B]:
     except BodyError as error:
         raise CliError(f"{path}: {error}") from error
     if not found:
-        raise CliError(f"{path} holds an empty list")
+        raise CliError(f"{path} contains an empty list")
     return found
 
 

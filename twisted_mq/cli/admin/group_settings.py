@@ -95,7 +95,7 @@ def _show(admin: AdminContext, cluster: ClusterInfo, broker_name: str, config: S
 async def set_consume_mode(admin: AdminContext, line: CommandLine) -> None:
     topic, group, mode, share = line.value("t"), line.value("g"), line.value("m"), line.number("q", 0)
     if mode not in MODES:
-        raise UsageError(f"Option -m is {' or '.join(MODES)}, got {mode!r}")
+        raise UsageError(f"Option -m must be {' or '.join(MODES)}, got {mode!r}")
     body = SetMessageRequestModeRequestBody(topic, group, mode, share)
     for address in await chosen_masters(admin, line):
         await admin.invoke(address, RequestCode.SET_MESSAGE_REQUEST_MODE, body=encode_body(body))

@@ -109,7 +109,7 @@ async def _tracks(admin: AdminContext, message: MessageExt) -> list[MessageTrack
     try:
         return await message_tracks(admin, message)
     except (ProtocolError, RemotingError) as error:
-        admin.warn(f"who has consumed it: {error}")
+        admin.warn(f"consumers of the message are not known: {error}")
         return []
 
 

@@ -22,11 +22,9 @@ Run = Callable[[AdminContext, CommandLine], Awaitable[None]]
 _HERE = "twisted_mq.cli.admin"
 _BEFORE_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-JSON = Option("", "json", "one JSON object a line instead of text", has_arg=False, ours=True)
-YES = Option("", "yes", "do not ask, also on a terminal", has_arg=False, ours=True)
-DRY_RUN = Option(
-    "", "dry-run", "show what would change, with counts and times, and change nothing", has_arg=False, ours=True
-)
+JSON = Option("", "json", "print one JSON object per line instead of text", has_arg=False, ours=True)
+YES = Option("", "yes", "do not ask for confirmation", has_arg=False, ours=True)
+DRY_RUN = Option("", "dry-run", "show what would change, without changing it", has_arg=False, ours=True)
 
 PREVIEWED = ("resetOffsetByTime", "skipAccumulatedMessage", "cloneGroupOffset")
 """Subcommands that have `--dry-run`."""
@@ -77,8 +75,8 @@ class SubCommand(msgspec.Struct, frozen=True):
     def refusal(self) -> str:
         """Return why it cannot be run here."""
         if self.needs is None:
-            return "Apache's mqadmin has this, ours not yet"
-        return f"it needs {self.needs}, which this project does not have; Apache's mqadmin has it, for Apache's servers"
+            return "this command is not implemented; use Apache's mqadmin"
+        return f"this command needs {self.needs}, which this project does not have; use Apache's mqadmin with Apache's servers"
 
 
 @functools.cache

@@ -74,7 +74,7 @@ async def _exported(admin: AdminContext, address: str) -> str:
 
 async def rocks_dbconfig_to_json(admin: AdminContext, line: CommandLine) -> None:
     if "p" in line:
-        raise UsageError("files of RocksDB are read by Apache's mqadmin alone; ask a broker with -b or -c")
+        raise UsageError("RocksDB files are not read here; use Apache's mqadmin, or ask a broker with -b or -c")
     types = [name for name in line.value("t").split(";") if name] or list(TYPES)
     if not set(types) <= set(TYPES):
         raise UsageError(f"Invalid configType: {line.value('t')} please input {'/'.join(TYPES)}")

@@ -79,7 +79,7 @@ def body_size(line: CommandLine) -> int:
     """Return the bytes of a message. Raises UsageError for more than a producer sends."""
     size, most = line.number("s", 128), SendLimits().max_message_size
     if not 0 <= size <= most:
-        raise UsageError(f"Option -s needs 0 to {most} bytes, got {size}")
+        raise UsageError(f"Option -s must be 0 to {most} bytes, got {size}")
     return size
 
 

@@ -81,7 +81,7 @@ def _of_file(topic: str, path: str) -> TopicRemappingDetailWrapper:
     """Return a mapping from a file. Raises CliError if it does not fit together."""
     found = decode_body(TopicRemappingDetailWrapper, read_bytes(path))
     if not found.broker_config_map:
-        raise CliError(f"{path} holds no mapping")
+        raise CliError(f"{path} does not contain a mapping")
     checked(topic, found.broker_config_map)
     return found
 

@@ -83,7 +83,7 @@ async def update_order_conf(admin: AdminContext, line: CommandLine) -> None:
         await admin.tell_name_servers(RequestCode.DELETE_KV_CONFIG, header)
         admin.say(f"delete orderConf success. topic=[{topic}]", deleted=topic)
     else:
-        raise UsageError(f"Option -m is get, put or delete, got {method!r}")
+        raise UsageError(f"Option -m must be get, put or delete, got {method!r}")
 
 
 async def topic_cluster_list(admin: AdminContext, line: CommandLine) -> None:

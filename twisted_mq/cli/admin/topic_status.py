@@ -24,7 +24,7 @@ async def topic_status(admin: AdminContext, line: CommandLine) -> None:
         if address is not None:
             offsets.update((await admin.topic_stats(address, topic)).offset_table or {})
     if not offsets and "c" not in line:
-        raise CliError(f"no broker has figures for topic {topic}", "look at `mqadmin topicRoute` of it")
+        raise CliError(f"no broker reports offsets for topic {topic}", "check `mqadmin topicRoute -t {topic}`")
     if admin.as_json:
         _say_values(admin, offsets)
     else:

@@ -91,7 +91,7 @@ def read_settings(line: CommandLine) -> TopicSettings:
     """Return the topic that the options describe. Raises UsageError."""
     perm = line.number("p", 6)
     if not 0 <= perm < PERM_END:
-        raise UsageError(f"Option -p is 2 (write), 4 (read) or 6 (both), got {perm}")
+        raise UsageError(f"Option -p must be 2 (write), 4 (read) or 6 (both), got {perm}")
     unit, unit_sub = line.is_true("u"), line.is_true("s")
     return TopicSettings(
         topic=line.value("t"),
@@ -111,9 +111,9 @@ def parse_attributes(text: str, option: str = "-a") -> dict[str, str]:
         key, equals, value = part.partition("=")
         sign = "+" if equals else "-"
         if sign not in key:
-            raise UsageError(f"Option {option}: {part!r} is neither +key=value nor -key")
+            raise UsageError(f"Option {option}: {part!r} must be +key=value or -key")
         if key in attributes:
-            raise UsageError(f"Option {option}: {key!r} is given twice")
+            raise UsageError(f"Option {option}: {key!r} is given more than once")
         attributes[key] = value
     return attributes
 
@@ -136,4 +136,4 @@ def broker_name_of(cluster: ClusterInfo, address: str) -> str:
     for name, data in (cluster.broker_addr_table or {}).items():
         if address in (data.broker_addrs or {}).values():
             return name
-    raise CliError(f"no broker announced {address}", "see `mqadmin clusterList` for the addresses")
+    raise CliError(f"no broker is registered at {address}", "`mqadmin clusterList` lists the addresses")

@@ -31,23 +31,41 @@ IDLE_SECONDS = 10.0
 LOOPBACKS = ("127.", "localhost:", "[::1]", "::1")
 
 
-@click.command(short_help="A bounded load with percentiles, against any RocketMQ.")
+@click.command(short_help="Measure throughput and latency of a cluster.")
 @click.argument("topic", default=TOPIC)
 @click.option(
-    "--count", default=10_000, show_default=True, type=click.IntRange(1, MOST_MESSAGES), help="Messages at most."
+    "--count",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1, MOST_MESSAGES),
+    help="Maximum number of messages.",
 )
 @click.option(
-    "--seconds", default=30.0, show_default=True, type=click.FloatRange(0.1, MOST_SECONDS), help="And so long."
+    "--seconds",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(0.1, MOST_SECONDS),
+    help="Maximum duration in seconds.",
 )
 @click.option(
-    "--rate", default=0.0, type=click.FloatRange(0), help="Messages a second at most.  [default: as many as go]"
+    "--rate", default=0.0, type=click.FloatRange(0), help="Maximum number of messages per second.  [default: no limit]"
 )
-@click.option("--size", default=128, show_default=True, type=click.IntRange(1, 4 << 20), help="Bytes of a body.")
-@click.option("--in-flight", default=32, show_default=True, type=click.IntRange(1, 10_000), help="Sends under way.")
-@click.option("--batch", default=1, show_default=True, type=click.IntRange(1, 1000), help="Messages in one send.")
-@click.option("--consumers", default=0, show_default=True, type=click.IntRange(0, 64), help="Consumers that take them.")
-@click.option("--yes", is_flag=True, help="Also where the servers are not on this machine.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row.")
+@click.option(
+    "--size", default=128, show_default=True, type=click.IntRange(1, 4 << 20), help="Size of a message body in bytes."
+)
+@click.option(
+    "--in-flight",
+    default=32,
+    show_default=True,
+    type=click.IntRange(1, 10_000),
+    help="Maximum number of sends in flight.",
+)
+@click.option(
+    "--batch", default=1, show_default=True, type=click.IntRange(1, 1000), help="Number of messages in one send."
+)
+@click.option("--consumers", default=0, show_default=True, type=click.IntRange(0, 64), help="Number of consumers.")
+@click.option("--yes", is_flag=True, help="Allow servers that are not on this machine.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row.")
 @reaches_servers
 def bench(
     topic: str,
@@ -62,10 +80,10 @@ def bench(
     as_json: bool,
     servers: Servers,
 ) -> None:
-    """Send to TOPIC and say how many a second went and how long answers took; with --consumers also how they arrived.
+    """Send to TOPIC and print sends per second and their latency; with --consumers also the latency of delivery.
 
-    With --rate a time counts from when its send was due, so that a pause of the server is not hidden by sends that waited for
-    it. The messages stay in TOPIC until they expire.
+    With --rate latency counts from the time when a send was due, so that a pause of the server is not hidden by sends that
+    waited. The messages stay in TOPIC until they expire.
 
     \b
     Examples:
@@ -89,7 +107,7 @@ def check_here(addresses: Sequence[str]) -> None:
     """Check that all addresses are of this machine. Raises CliError."""
     away = [address for address in addresses if not address.startswith(LOOPBACKS)]
     if away:
-        raise CliError(f"{away[0]} is not on this machine", "--yes sends the load there all the same")
+        raise CliError(f"{away[0]} is not on this machine", "add --yes to send the load there")
 
 
 async def run(admin: AdminContext, plan: Plan, consumers: int, yes: bool) -> list[list[object]]:

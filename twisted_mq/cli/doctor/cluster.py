@@ -25,8 +25,10 @@ MOST_NAMED = 20
 """The most topics without a place that are named."""
 LOOPBACKS = ("127.", "localhost", "::1")
 
-START_ONE = "start it, or leave it out of --namesrv; `mq up` starts one here"
-ADVERTISED = "clients connect to the address it announces: set brokerIP1 to one that they reach, or open the firewall"
+START_ONE = "start it, or remove it from --namesrv; `mq up` starts one on this machine"
+ADVERTISED = (
+    "clients connect to the address that it registers: set brokerIP1 to one that they can reach, or open the firewall"
+)
 
 
 async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
@@ -50,7 +52,9 @@ async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
         async for check in _broker(admin, f"broker {name}:{broker_id}", address, server, slaves, broker_id, versions):
             yield check
     if not versions:
-        yield Check("brokers", f"name server {server}", Result.PROBLEM, "no broker can be asked", "start one: `mq up`")
+        yield Check(
+            "brokers", f"name server {server}", Result.PROBLEM, "no broker can be asked", "start one with `mq up`"
+        )
         return
     yield _version(versions)
     async for check in _routes(admin, cluster):
@@ -83,7 +87,7 @@ def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
                 f"name server {server}",
                 Result.WARNING,
                 f"does not know {', '.join(missing)}",
-                "name all name servers in namesrvAddr of every broker",
+                "list all name servers in namesrvAddr of every broker",
             )
 
 
@@ -130,7 +134,7 @@ def _version(versions: dict[str, str]) -> Check:
         "version",
         "brokers",
         ", ".join(different),
-        (len(different) > 1, Result.WARNING, "bring all brokers to one version, slaves first"),
+        (len(different) > 1, Result.WARNING, "upgrade all brokers to one version, slaves first"),
     )
 
 
@@ -150,10 +154,10 @@ async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[Chec
         if fault:
             lost.append((topic, fault))
     for topic, fault in lost[:MOST_NAMED]:
-        remedy = "start its broker; `mq admin topicRoute` and updateTopicPerm show and change it"
+        remedy = "start its broker; `mq admin topicRoute` shows its queues, `mq admin updateTopicPerm` changes its permission"
         yield Check("route", f"topic {topic}", Result.WARNING, fault, remedy)
     looked = min(len(topics), MOST_TOPICS)
-    left = f", {len(topics) - looked} were not looked at" if len(topics) > looked else ""
+    left = f", {len(topics) - looked} were not checked" if len(topics) > looked else ""
     result = Result.OK if not lost else Result.WARNING
     yield Check("routes", "topics", result, f"{looked - len(lost)} of {looked} take messages{left}")
 
@@ -161,12 +165,12 @@ async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[Chec
 def _fault(route: TopicRouteData) -> str:
     masters = {one.broker_name for one in route.broker_datas if MASTER_ID in one.broker_addrs}
     if not masters:
-        return "none of its brokers has a master"
+        return "no broker of it has a master"
     writable = any(is_writeable(one.perm) and one.broker_name in masters for one in route.queue_datas)
-    return "" if writable else "no master has a queue that takes messages"
+    return "" if writable else "no master has a writable queue"
 
 
 def _remedy(error: Exception, otherwise: str) -> str:
     if isinstance(error, BrokerError) and error.response_code == ResponseCode.NO_PERMISSION:
-        return "give an account that may: --access-key and --secret-key, or a context"
+        return "use an account with that right: --access-key and --secret-key, or a context"
     return otherwise

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from twisted_mq.cli.servers import Servers
 
 
-@click.command(short_help="Look for what is wrong with a cluster, a store or a configuration.")
-@click.option("--store", type=click.Path(exists=True, file_okay=False), help="Also look at the files of a store here.")
+@click.command(short_help="Find problems of a cluster, a store or a configuration.")
 @click.option(
-    "--config", type=click.Path(exists=True, dir_okay=False), help="Also look at a broker.conf and its store."
+    "--store", type=click.Path(exists=True, file_okay=False), help="Also check the files of a store on this machine."
 )
-@click.option("--local", is_flag=True, help="Ask no servers.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a check.")
+@click.option("--config", type=click.Path(exists=True, dir_okay=False), help="Also check a broker.conf and its store.")
+@click.option("--local", is_flag=True, help="Do not ask servers.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per check.")
 @reaches_servers
 def doctor(store: str | None, config: str | None, local: bool, as_json: bool, servers: Servers) -> None:
-    """Check name servers, brokers at the addresses they announce, clocks, disks, versions, routes and safety, ours or Apache's.
+    """Check name servers, brokers at their registered addresses, clocks, disks, versions, routes and security.
 
-    Each check has its result: ok, warning, problem or unknown, and what to do. With a problem the exit code is 1.
+    Works with this project's servers and Apache's. Each check is ok, warning, problem or unknown, and says what to do.
 
     \b
     Examples:

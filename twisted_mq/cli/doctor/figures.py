@@ -21,10 +21,10 @@ def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
     uptime = _UPTIME.match(figures.get("runtime", ""))
     boot = figures.get("bootTimestamp", "")
     if uptime is None or not boot.isdecimal():
-        return Check("clock", where, Result.UNKNOWN, "it does not say how long it runs")
+        return Check("clock", where, Result.UNKNOWN, "it does not report its uptime")
     shown = int(boot) + sum(int(part) * unit for part, unit in zip(uptime.groups(), _UNITS_MS, strict=True))
     apart = shown - now_ms
-    remedy = "set both clocks by NTP: delays, retention and times in queries go by them"
+    remedy = "synchronize both clocks with NTP: delays, retention and queries by time depend on them"
     return graded(
         "clock",
         where,
@@ -39,16 +39,16 @@ def disk(where: str, figures: Mapping[str, str], settings: Mapping[str, str]) ->
     try:
         used = float(figures["commitLogDiskRatio"])
     except (KeyError, ValueError):
-        return Check("disk", where, Result.UNKNOWN, "it does not say how full its disk is")
+        return Check("disk", where, Result.UNKNOWN, "it does not report its disk usage")
     short = _percent(settings, "diskMaxUsedSpaceRatio", DISK_SHORT)
     full = _percent(settings, "diskSpaceWarningLevelRatio", DISK_FULL)
-    remedy = "make room: `mq store sizes DIR` says which topics take it; or lower fileReservedTime"
+    remedy = "free space: `mq store sizes DIR` shows the largest topics; or lower fileReservedTime"
     return graded(
         "disk",
         where,
         f"{used:.0%} used",
         (used >= full, Result.PROBLEM, f"sends are refused; {remedy}"),
-        (used >= short, Result.WARNING, f"old files go at any hour; {remedy}"),
+        (used >= short, Result.WARNING, f"old files are deleted at any hour; {remedy}"),
     )
 
 
@@ -61,7 +61,7 @@ def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
     """Check whether strangers have free access."""
     address = settings.get("bindAddress")
     if address is None:
-        yield Check("safety", where, Result.UNKNOWN, "it does not say on which address it listens")
+        yield Check("safety", where, Result.UNKNOWN, "it does not report its listen address")
         return
     asks = any(settings.get(key, "").lower() == "true" for key in ("authenticationEnabled", "aclEnable"))
     accounts = "accounts" if asks else "no accounts"
@@ -72,7 +72,7 @@ def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
         (
             address in ALL_ADDRESSES and not asks,
             Result.WARNING,
-            "whoever reaches it may read, write and change everything: set bindAddress, a firewall, or "
+            "every client that can connect may read, write and change everything: set bindAddress, a firewall, or "
             "authenticationEnabled and authorizationEnabled",
         ),
     )
@@ -82,7 +82,7 @@ def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
             "encryption",
             where,
             f"tls.server.mode={mode}",
-            (mode == "disabled", Result.WARNING, "who reads the network may send a signed request again: serve TLS"),
+            (mode == "disabled", Result.WARNING, "an attacker on the network can repeat a signed request: enable TLS"),
         )
 
 
@@ -96,6 +96,6 @@ def replication(where: str, settings: Mapping[str, str], slaves: int) -> Iterato
         "replication",
         where,
         f"SYNC_MASTER, inSyncReplicas={copies}, {slaves} slaves",
-        (slaves < needed, Result.PROBLEM, "sends are answered SLAVE_NOT_AVAILABLE: start its slaves"),
-        (slaves == 0, Result.WARNING, "there is no copy of its messages: start a slave, and set inSyncReplicas=2"),
+        (slaves < needed, Result.PROBLEM, "sends get SLAVE_NOT_AVAILABLE: start its slaves"),
+        (slaves == 0, Result.WARNING, "its messages have no copy: start a slave, and set inSyncReplicas=2"),
     )

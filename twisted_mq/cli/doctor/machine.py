@@ -32,7 +32,7 @@ def check_config(path: str) -> Iterator[Check]:
     try:
         options = load_options(BrokerOptions, path)
     except ConfigError as error:
-        yield Check("configuration", path, Result.PROBLEM, str(error), f"`mq config check {path}` shows all of it")
+        yield Check("configuration", path, Result.PROBLEM, str(error), f"`mq config check {path}` shows all findings")
         return
     strangers = options.bind_address in ALL_ADDRESSES
     told_apart = options.ha_shared_secret or options.ha_allowed_slaves
@@ -43,12 +43,12 @@ def check_config(path: str) -> Iterator[Check]:
         (
             strangers and not options.asks,
             Result.WARNING,
-            "whoever reaches it may do everything: set bindAddress, or authenticationEnabled and authorizationEnabled",
+            "every client that can connect may do everything: set bindAddress, or authenticationEnabled and authorizationEnabled",
         ),
         (
             strangers and options.broker_role == BrokerRole.SYNC_MASTER and not told_apart,
             Result.WARNING,
-            "a stranger's copy may count as a slave's: set haSharedSecret at both sides, or haAllowedSlaves",
+            "any host can count as a slave: set haSharedSecret at master and slave, or haAllowedSlaves",
         ),
     )
     if os.path.isdir(options.store_path_root_dir):
@@ -63,8 +63,8 @@ def check_store(root: str, commit_log: str | None = None) -> Iterator[Check]:
     yield graded(
         "state",
         root,
-        "a broker works on it" if running else "no broker works on it",
-        (left and not running, Result.WARNING, "the last broker was killed: the next start looks through the log"),
+        "a broker runs on it" if running else "no broker runs on it",
+        (left and not running, Result.WARNING, "the last broker was killed: the next start recovers the log"),
     )
     yield _disk(paths.commit_log if os.path.isdir(paths.commit_log) else root)
     yield from _permissions(paths)
@@ -82,7 +82,7 @@ def check_machine() -> Iterator[Check]:
         (
             limit < FEW_FILES,
             Result.WARNING,
-            f"`ulimit -n {FEW_FILES}`, or LimitNOFILE in the unit, before a broker starts",
+            f"before starting a broker, run `ulimit -n {FEW_FILES}` or set LimitNOFILE in its unit",
         ),
     )
 
@@ -90,13 +90,13 @@ def check_machine() -> Iterator[Check]:
 def _disk(path: str) -> Check:
     disk = disk_space(path)
     used = disk.used_ratio
-    remedy = "make room: `mq store sizes` says which topics take it"
+    remedy = "free space: `mq store sizes` shows the largest topics"
     return graded(
         "disk",
         path,
         f"{used:.0%} used, {disk.available / 2**30:.1f} GiB free",
         (used >= DISK_FULL, Result.PROBLEM, f"a broker refuses sends past {DISK_FULL:.0%}; {remedy}"),
-        (used >= DISK_SHORT, Result.WARNING, f"old files go at any hour past {DISK_SHORT:.0%}; {remedy}"),
+        (used >= DISK_SHORT, Result.WARNING, f"old files are deleted at any hour past {DISK_SHORT:.0%}; {remedy}"),
     )
 
 
@@ -118,9 +118,9 @@ def _permissions(paths: StorePaths) -> Iterator[Check]:
         "permissions",
         paths.root,
         _named(closed, "can't be read and written by you")
-        or _named(secrets, "hold passwords and can be read by others")
-        or _named(open_to_others, "can be read by others")
-        or "all files are yours alone",
+        or _named(secrets, "contain passwords and can be read by other users")
+        or _named(open_to_others, "can be read by other users")
+        or "only you can read the files",
         (bool(closed), Result.PROBLEM, "run the broker as their owner, or chown them"),
         (bool(secrets), Result.PROBLEM, f"chmod 600 {' '.join(secrets)}"),
         (bool(open_to_others), Result.WARNING, f"chmod -R go-rwx {paths.root}"),
@@ -147,12 +147,12 @@ def _open_files(abort: str) -> Iterator[Check]:
         with open(f"/proc/{process}/limits", encoding="ascii") as limits:
             limit = next(int(line.split()[3]) for line in limits if line.startswith("Max open files"))
     except (OSError, ValueError, StopIteration):
-        yield Check("descriptors", abort, Result.UNKNOWN, "the system does not tell of its process")
+        yield Check("descriptors", abort, Result.UNKNOWN, "the system does not report its process")
         return
     yield graded(
         "descriptors",
         f"process {process}",
         f"{opened} of {limit} open files",
-        (opened > limit * MOST_FULL, Result.PROBLEM, "connections will be refused: raise its limit (LimitNOFILE)"),
-        (limit < FEW_FILES, Result.WARNING, f"raise its limit to {FEW_FILES} (LimitNOFILE)"),
+        (opened > limit * MOST_FULL, Result.PROBLEM, "connections will be refused: raise the limit (LimitNOFILE)"),
+        (limit < FEW_FILES, Result.WARNING, f"raise the limit to {FEW_FILES} (LimitNOFILE)"),
     )

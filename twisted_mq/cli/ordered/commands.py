@@ -28,18 +28,18 @@ OPTIONS = (
     click.option(
         "--coordinator",
         envvar="MQ_ORDER_COORDINATOR",
-        help="ZooKeeper as HOST:PORT,HOST:PORT/chroot.  [default: what the brokers say]",
+        help="ZooKeeper as HOST:PORT,HOST:PORT/chroot.  [default: asked from the brokers]",
     ),
     click.option(
         "--auth",
         envvar="MQ_ORDER_AUTH",
         default="",
-        help="USER:PASSWORD of ZooKeeper's digest; better in MQ_ORDER_AUTH.",
+        help="ZooKeeper digest credentials, USER:PASSWORD; the variable MQ_ORDER_AUTH is safer.",
     ),
-    click.option("--ca-file", default="", help="TLS to ZooKeeper: the authority its certificate is of, PEM."),
-    click.option("--cert-file", default="", help="TLS to ZooKeeper: the own certificate, PEM."),
-    click.option("--key-file", default="", help="TLS to ZooKeeper: its key, PEM."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON object a line."),
+    click.option("--ca-file", default="", help="TLS to ZooKeeper: certificate of the authority (PEM file)."),
+    click.option("--cert-file", default="", help="TLS to ZooKeeper: client certificate (PEM file)."),
+    click.option("--key-file", default="", help="TLS to ZooKeeper: private key of the client certificate (PEM file)."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line."),
 )
 
 
@@ -63,9 +63,9 @@ def connected(command: F) -> F:
 
 @click.command(short_help="Declare an ordered topic.")
 @click.argument("topic")
-@click.option("--queues", required=True, type=click.IntRange(1), help="How many ordered queues it has.")
-@click.option("--groups", required=True, help="Broker names, parted by commas, the preferred ones first.")
-@click.option("--together", is_flag=True, help="All queues move as one, which Apache's clients can follow.")
+@click.option("--queues", required=True, type=click.IntRange(1), help="Number of ordered queues.")
+@click.option("--groups", required=True, help="Broker names separated by commas, preferred ones first.")
+@click.option("--together", is_flag=True, help="Move all queues together, so that Apache's clients can use the topic.")
 @connected
 def create(connection: Connection, topic: str, queues: int, groups: str, together: bool, as_json: bool) -> None:
     """Declare TOPIC as strictly ordered, at the coordinator and at all brokers of its groups.
@@ -97,10 +97,10 @@ async def _with_heads(session: OrderSession, topic: str) -> TopicState:
 
 @click.command(short_help="Show lists, heads, backlog, health and leaders.")
 @click.argument("topic")
-@click.option("--watch", is_flag=True, help="Show it again each time it changed, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Show it again after each change, until Ctrl-C.")
 @connected
 def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None:
-    """Show the queues of TOPIC and its groups; what stands still says why, and what would free it."""
+    """Show the queues and groups of TOPIC. If something is blocked, the output says why and what to do."""
     from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.cli.ordered.session import run_session
 
@@ -141,13 +141,13 @@ def _print(state: TopicState, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-@click.command(short_help="Have a group take no more sends.")
+@click.command(short_help="Let a group accept no more sends.")
 @click.argument("group")
 @connected
 def retire(connection: Connection, group: str, as_json: bool) -> None:
-    """Have GROUP take no more ordered sends, and wait until it has left all send lists.
+    """Let GROUP accept no more ordered sends, and wait until it has left all send lists.
 
-    What it has is consumed; stop its brokers when `mq order show` has it in no consume list any more.
+    Its messages are still consumed. Stop its brokers after `mq order show` lists it in no consume list.
     """
     from twisted_mq.cli.ordered.groups import left_send_lists, wish
     from twisted_mq.cli.ordered.session import run_session
@@ -161,28 +161,28 @@ def retire(connection: Connection, group: str, as_json: bool) -> None:
     run_session(connection, work)
 
 
-@click.command(short_help="Have a retired group back.")
+@click.command(short_help="Let a retired group accept sends again.")
 @click.argument("group")
 @connected
 def restore(connection: Connection, group: str, as_json: bool) -> None:
-    """Have GROUP back: it joins the send lists' ends as soon as it is well and has no backlog."""
+    """Let GROUP accept sends again: it joins the end of the send lists when it is healthy and has no backlog."""
     from twisted_mq.cli.ordered.groups import wish
     from twisted_mq.cli.ordered.session import run_session
 
     async def work(session: OrderSession) -> None:
         await wish(session, group, retired=False)
-        _say(f"{group} joins the send lists when it is well", {"group": group, "retired": False}, as_json)
+        _say(f"{group} joins the send lists when it is healthy", {"group": group, "retired": False}, as_json)
 
     run_session(connection, work)
 
 
-@click.command(short_help="Hand a queue over to another group.")
+@click.command(short_help="Move a queue to another group.")
 @click.argument("topic")
 @click.argument("queue")
 @click.argument("group")
 @connected
 def move(connection: Connection, topic: str, queue: str, group: str, as_json: bool) -> None:
-    """Have GROUP take the sends of QUEUE of TOPIC; QUEUE is `all` for a topic whose queues move together."""
+    """Move the sends of QUEUE of TOPIC to GROUP. QUEUE is `all` for a topic whose queues move together."""
     from twisted_mq.cli.ordered import groups
     from twisted_mq.cli.ordered.session import run_session
 
@@ -196,14 +196,14 @@ def move(connection: Connection, topic: str, queue: str, group: str, as_json: bo
 
 @click.command(short_help="Repair lists that are older than the stores.")
 @click.argument("topic")
-@click.option("--yes", is_flag=True, help="Write the lists; without it they are only shown.")
-@click.option("--without", multiple=True, metavar="GROUP", help="A group whose stores are lost. May be given again.")
+@click.option("--yes", is_flag=True, help="Write the lists; without --yes they are only shown.")
+@click.option("--without", multiple=True, metavar="GROUP", help="Group whose stores are lost; may be repeated.")
 @connected
 def repair(connection: Connection, topic: str, yes: bool, without: tuple[str, ...], as_json: bool) -> None:
-    """Show, and with --yes write, lists of TOPIC that fit what the brokers' stores hold.
+    """Repair the lists of TOPIC so that they match the brokers' stores. Without --yes the new lists are only shown.
 
-    For queues that are blocked because ZooKeeper was restored from an older snapshot. All that the stores hold and that is
-    not consumed is consumed next, in the order of its epochs.
+    Use it for queues that are blocked because ZooKeeper was restored from an older snapshot. All stored messages that are not
+    consumed yet are consumed next, in the order of their epochs.
     """
     from twisted_mq.cli.ordered import repair as repairing
     from twisted_mq.cli.ordered.session import run_session
@@ -218,12 +218,12 @@ def repair(connection: Connection, topic: str, yes: bool, without: tuple[str, ..
             return
         print_table(repairing.COLUMNS, [one.row() for one in found])
         ending = "written" if yes else "not written yet: add --yes"
-        click.echo(f"{len(found)} queues to repair, {ending}" if found else f"{topic} needs no repair")
+        click.echo(f"{len(found)} queues to repair, {ending}" if found else f"{topic} does not need repair")
 
     run_session(connection, work)
 
 
-@click.command(short_help="Take a declaration back.")
+@click.command(short_help="Delete an ordered topic.")
 @click.argument("topic")
 @connected
 def delete(connection: Connection, topic: str, as_json: bool) -> None:

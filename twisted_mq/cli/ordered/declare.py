@@ -35,9 +35,11 @@ def declaration(topic: str, queues: int, groups: str, *, together: bool) -> Orde
     if fault is not None:
         raise CliError(f"topic {topic!r}: {fault}")
     if not names or len(set(names)) < len(names):
-        raise CliError(f"--groups {groups!r} names no broker group, or one twice", "give them as broker-a,broker-b")
+        raise CliError(
+            f"--groups {groups!r} must name each broker group once", "separate names with commas: broker-a,broker-b"
+        )
     if queues > MOST_QUEUES:
-        raise CliError(f"--queues {queues}: a topic has {MOST_QUEUES} ordered queues at most")
+        raise CliError(f"--queues {queues}: a topic can have at most {MOST_QUEUES} ordered queues")
     return OrderedTopic(topic, queues, names, together)
 
 
@@ -111,7 +113,7 @@ async def _check_settings(session: OrderSession, broker: str, address: str, *, i
             "an ordered group is a master with brokerRole=SYNC_MASTER and a slave, both with that key",
         )
     if is_slave and config.get(SLAVE_READ_KEY) != "true":
-        raise CliError(f"{broker} has no {SLAVE_READ_KEY}=true", "consumers could not go on after the master's loss")
+        raise CliError(f"{broker} has no {SLAVE_READ_KEY}=true", "without it consumers stop when the master is lost")
 
 
 def _addresses(cluster: ClusterInfo, group: str) -> dict[int, str]:
@@ -131,8 +133,8 @@ async def _known_groups(coordinator: ICoordinator, declared: OrderedTopic) -> tu
     if attrs.evolve(known, groups=declared.groups) != declared or not set(known.groups) <= set(declared.groups):
         together = ", together" if known.together else ""
         raise CliError(
-            f"topic {declared.topic} is declared already: {known.queues} queues on {','.join(known.groups)}{together}",
-            f"name these and more groups to add some; mq order delete {declared.topic} takes all back",
+            f"topic {declared.topic} is already declared: {known.queues} queues on {','.join(known.groups)}{together}",
+            f"to add groups, name these and the new ones; `mq order delete {declared.topic}` deletes the topic",
         )
     return known.groups
 
@@ -144,8 +146,8 @@ async def _refuse_messages(session: OrderSession, group: str, master: str, topic
     stats = await session.admin.topic_stats(master, topic)
     if any(offset.max_offset > offset.min_offset for offset in stats.offset_table.values()):
         raise CliError(
-            f"group {group} has messages of topic {topic} from before",
-            f"take another name, or delete them first: mqadmin deleteTopic -t {topic} -c CLUSTER",
+            f"group {group} has older messages of topic {topic}",
+            f"use another name, or delete them first: mqadmin deleteTopic -t {topic} -c CLUSTER",
         )
 
 
@@ -171,7 +173,7 @@ async def _delete_at_brokers(session: OrderSession, declared: OrderedTopic) -> N
             ):  # a slave that kept the queues would take the messages of a new topic for old ones
                 await _unless_missing(session, addresses[broker_id], declared.topic)
             else:
-                what = f"broker {broker_id} of {group} is not there"
+                what = f"broker {broker_id} of {group} is not running"
                 session.admin.warn(
                     f"{what}: delete the topic there with mqadmin deleteTopic before it is declared again"
                 )

@@ -38,7 +38,7 @@ async def _check_known(session: OrderSession, group: str) -> None:
     if group not in known:
         names = ", ".join(sorted(known)) or "none"
         raise CliError(
-            f"no ordered topic and no broker in touch with the coordinator has the group {group!r}",
+            f"no ordered topic and no broker connected to the coordinator has the group {group!r}",
             f"they have: {names}",
         )
 
@@ -97,5 +97,5 @@ async def move(session: OrderSession, topic: str, queue: str, group: str) -> Lis
         raise CliError(f"topic {topic} queue {queue} is blocked: {fault}", fault.remedy) from fault
     except Conflict as error:
         raise CliError(
-            f"not moved: {error}", "a broker of the group is not there, or others changed the lists: try again"
+            f"not moved: {error}", "a broker of the group is not running, or the lists changed: try again"
         ) from error

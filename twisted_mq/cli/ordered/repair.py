@@ -63,9 +63,8 @@ async def find_repairs(session: OrderSession, topic: str, without: Collection[st
         silent = sorted(named - {mark.group for mark in repair.before.stores} - set(without))
         if silent:
             raise CliError(
-                f"queue {repair.unit}: it is not known what the stores of {', '.join(silent)} hold",
-                "start a broker of each. Where both brokers of a group are lost with their stores, repair --without it: its"
-                " messages are lost",
+                f"queue {repair.unit}: the contents of the stores of {', '.join(silent)} are not known",
+                "start a broker of each. If all stores of a group are lost, use --without GROUP: its messages are lost",
             )
     return repairs
 
@@ -95,7 +94,7 @@ async def write_repairs(session: OrderSession, topic: str, repairs: Collection[R
             path = unit_path(topic, repair.unit)
             await coordinator.commit([Put(path, encode_lists(repair.after), repair.version)])
         except Conflict as error:
-            raise CliError(f"queue {repair.unit}: its lists changed meanwhile", "look again, then repair it") from error
+            raise CliError(f"queue {repair.unit}: its lists have changed", "run the command again") from error
 
 
 async def _consumer_groups(session: OrderSession, topic: str, states: Collection[GroupState]) -> list[str]:

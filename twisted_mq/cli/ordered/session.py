@@ -81,7 +81,7 @@ def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
         parsed = parse_address(address)
         if parsed.in_memory:
             raise CliError(
-                "the brokers keep their ordered topics in the memory of their process",
+                "the brokers keep ordered topics in the memory of their own process",
                 "`mq up --ordered` prints an address for --coordinator; a cluster of several processes needs ZooKeeper",
             )
         return CoordinatorSettings(
@@ -94,7 +94,7 @@ def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
     except BadAddress as error:
         raise CliError(str(error)) from error
     except ValueError as error:
-        raise CliError(str(error), "see --auth, --ca-file, --cert-file and --key-file") from error
+        raise CliError(str(error), "check --auth, --ca-file, --cert-file and --key-file") from error
 
 
 async def coordinator_address(admin: AdminCalls) -> str:
@@ -111,6 +111,6 @@ async def coordinator_address(admin: AdminCalls) -> str:
         if found:
             return found
     raise CliError(
-        "no broker says where the coordinator is",
-        f"set {COORDINATOR_KEY} in the brokers' files, or name it: --coordinator HOST:PORT/chroot",
+        "no broker reports the address of the coordinator",
+        f"set {COORDINATOR_KEY} in the brokers' files, or use --coordinator HOST:PORT/chroot",
     )

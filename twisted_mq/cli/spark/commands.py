@@ -24,15 +24,17 @@ _STEPS = ("minute", "hour", "day")
 _FORMATS = ("parquet", "iceberg", "delta")
 _PARTS = ("topic", "hour", "host")
 _HOURS = "24,48,72,168"
-every = click.option("--every", type=click.Choice(_STEPS), default="hour", show_default=True, help="Steps of time.")
+every = click.option(
+    "--every", type=click.Choice(_STEPS), default="hour", show_default=True, help="Length of a time step."
+)
 
 
-@click.group(short_help="Jobs over store directories with Spark: export, replay, audit, search, figures.")
+@click.group(short_help="Run Spark jobs on store directories: export, replay, audit, search, metrics.")
 def spark() -> None:
-    """Jobs over store directories, this project's or Apache's, at rest or in use, with Spark.
+    """Run Spark jobs on store directories of this project or of Apache's broker, also while a broker runs.
 
-    STORE is a directory (storePathRootDir), a pattern, or an URI of S3 or HDFS. Tables show their first rows. What a job
-    finds wrong makes its exit code 1.
+    STORE is a directory (storePathRootDir), a pattern, or a URI of S3 or HDFS. Tables show their first rows. The exit
+    code is 1 if a job finds a problem.
 
     \b
     Example:
@@ -50,7 +52,7 @@ class Option(click.ParamType):  # type: ignore[type-arg]  # generic since click 
             return value
         name, equals, text = str(value).partition("=")
         if not name or not equals:
-            self.fail(f"{value!r} is no option: give NAME=VALUE", param, ctx)
+            self.fail(f"{value!r} is not an option; use NAME=VALUE", param, ctx)
         return name, text
 
 
@@ -67,7 +69,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
             return value
         found = tuple(dict.fromkeys(part.strip() for part in str(value).split(",")))
         if not all(map(self._pattern.fullmatch, found)):
-            self.fail(f"{value!r}: {self._what} are needed, with commas between", param, ctx)
+            self.fail(f"{value!r}: {self._what} are expected, separated by commas", param, ctx)
         return found
 
 
@@ -75,16 +77,18 @@ fail_on_data_loss = click.option(
     "--fail-on-data-loss/--no-fail-on-data-loss",
     default=True,
     show_default=True,
-    help="Fail, or go on and count, where logs no longer have what is wanted.",
+    help="Fail if logs no longer have requested data, or continue and count it.",
 )
 
 
-@spark.command(short_help="Messages as Parquet files, an Iceberg or a Delta table, by topic and day.")
+@spark.command(short_help="Export messages as Parquet files, or as an Iceberg or Delta table.")
 @job
-@click.option("--out", required=True, help="The directory of the table; made if missing.")
-@click.option("--format", type=click.Choice(_FORMATS), default="parquet", show_default=True, help="Kind of table.")
+@click.option("--out", required=True, help="Directory of the table; created if missing.")
 @click.option(
-    "--topic", "topics", multiple=True, help="This topic, may be repeated; all but the broker's own by default."
+    "--format", type=click.Choice(_FORMATS), default="parquet", show_default=True, help="Format of the table."
+)
+@click.option(
+    "--topic", "topics", multiple=True, help="Export this topic; may be repeated. By default all except system topics."
 )
 @fail_on_data_loss
 @click.option(
@@ -92,10 +96,14 @@ fail_on_data_loss = click.option(
     type=click.IntRange(0),
     default=256,
     show_default=True,
-    help="GiB of a log added in one step; 0: a log file.",
+    help="GiB of a log to export in one step; 0: one log file.",
 )
 @click.option(
-    "--file-size", type=click.IntRange(1), default=256, show_default=True, help="About the largest file, in MiB."
+    "--file-size",
+    type=click.IntRange(1),
+    default=256,
+    show_default=True,
+    help="Approximate largest size of a file, in MiB.",
 )
 def export(
     stores: Stores,
@@ -107,10 +115,10 @@ def export(
     slice_size: int,
     file_size: int,
 ) -> Findings:
-    """Add to the table in --out what the stores have and it has not.
+    """Add messages that are in the stores, but not yet in the table in --out.
 
-    Rows keep store, log file and physical offset. Run again it adds what is new; killed, it goes on where it was, nothing
-    missing and nothing twice.
+    Rows have the store, the log file and the physical offset. A second run adds new messages only. A killed run can be
+    continued: nothing is missing, and nothing is added twice.
 
     \b
     Example:
@@ -140,15 +148,24 @@ def _access(servers: Servers) -> dict[str, str]:
 
 @spark.command(short_help="Send a topic's messages again, with their ids and in order.")
 @job
-@click.option("--topic", "source", required=True, help="The topic in the stores.")
-@click.option("--to", "target", help="The topic to send to; the same by default. It must exist.")
-@click.option("--from", "begin", type=StoreTime(), help="Messages stored then or later: ms, or 2026-11-21T08:00:00.")
-@click.option("--until", "end", type=StoreTime(), help="Messages stored before.")
-@click.option("--state", type=click.Path(dir_okay=False), help="A file that says how far the replay came, to go on.")
+@click.option("--topic", "source", required=True, help="Topic in the stores.")
+@click.option("--to", "target", help="Topic to send to, which must exist; by default the same topic.")
+@click.option(
+    "--from",
+    "begin",
+    type=StoreTime(),
+    help="Select messages stored at or after this time: ms, or 2026-11-21T08:00:00.",
+)
+@click.option("--until", "end", type=StoreTime(), help="Select messages stored before this time.")
+@click.option("--state", type=click.Path(dir_okay=False), help="File that stores the progress, to continue a replay.")
 @fail_on_data_loss
 @reaches_servers
 @click.option(
-    "--option", "options", type=Option(), multiple=True, help="An option of the sink, as accessKey=...; repeated."
+    "--option",
+    "options",
+    type=Option(),
+    multiple=True,
+    help="Option of the sink, such as accessKey=...; may be repeated.",
 )
 def replay(
     stores: Stores, limit: int, source: str, target: str | None, servers: Servers, begin: int | None, end: int | None,
@@ -156,8 +173,8 @@ def replay(
 ) -> Findings:  # fmt: skip
     """Send the messages of a topic in the stores to a topic of running brokers.
 
-    A source queue's messages go to one queue in their order, with tags, keys, the users' properties and unique keys. At
-    least once: started again with the same --state, a slice of the log may come a second time, with the same unique keys.
+    The messages of a source queue go to one queue in order, with tags, keys, user properties and unique keys. Delivery is
+    at least once: after a restart with the same --state, a slice may be sent twice, with the same unique keys.
 
     \b
     Example:
@@ -171,14 +188,14 @@ def replay(
         return replay(stores, limit, wanted, advance)
 
 
-@spark.command(short_help="The log against queues and index, a master against its slave.")
+@spark.command(short_help="Compare a log with its queues and index, or a master with its slave.")
 @job
-@click.option("--slave", help="The store of this store's slave: their logs must be the same where both have one.")
+@click.option("--slave", help="Store of the slave; both logs must be equal where both exist.")
 def audit(stores: Stores, limit: int, slave: str | None) -> Findings:
     """Compare each store's records with its queue entries and its index, and with the log of a slave.
 
-    What `mq store verify` says, for stores too large for one machine: records without an entry, entries without a record,
-    keys that are not indexed, index entries without a key, damage.
+    Checks what `mq store verify` checks, for stores too large for one machine: records without an entry, entries without a
+    record, keys that are not indexed, index entries without a key, damage.
 
     \b
     Example:
@@ -190,16 +207,18 @@ def audit(stores: Stores, limit: int, slave: str | None) -> Findings:
     return audit(stores, limit, None if slave is None else Opened.opened(stores.session, [slave]))
 
 
-@spark.command(short_help="Where a key's messages are, and what became of them.")
+@spark.command(short_help="Find the messages with a key, and what happened to them.")
 @job
-@click.option("--key", required=True, help="One of a message's KEYS, or its unique key.")
-@click.option("--topic", "topics", multiple=True, help="Sent to this topic, may be repeated; any by default.")
-@click.option("--scan", is_flag=True, help="Read all of the log, whatever the index says.")
+@click.option("--key", required=True, help="Key or unique key of a message.")
+@click.option(
+    "--topic", "topics", multiple=True, help="Search only this topic; may be repeated. By default all topics."
+)
+@click.option("--scan", is_flag=True, help="Read the whole log instead of the index.")
 def search(stores: Stores, limit: int, key: str, topics: tuple[str, ...], scan: bool) -> Findings:
     """Show every record with a key, in the order of storing: sent, delayed, half, committed, tried again, given up on.
 
-    The index is asked first, and the log is read that it does not cover. An erasure request asks with --scan: an index
-    keeps less than the log where its files were deleted or rebuilt.
+    The index is searched first; the log is read where the index does not cover it. For an erasure request use --scan: an
+    index has less than the log if its files were deleted or rebuilt.
 
     \b
     Example:
@@ -210,14 +229,18 @@ def search(stores: Stores, limit: int, key: str, topics: tuple[str, ...], scan: 
     return search(stores, limit, key, topics, scan)
 
 
-@spark.command("dead-letters", short_help="What consumers gave up on, retries, and storms of them.")
+@spark.command("dead-letters", short_help="Show dead letters, retries, and storms of retries.")
 @job
 @every
 @click.option(
-    "--storm", type=click.IntRange(min=1), default=1000, show_default=True, help="So many retries are a storm."
+    "--storm",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Number of retries in a time step that is a storm.",
 )
 def dead_letters(stores: Stores, limit: int, every: str, storm: int) -> Findings:
-    """Show dead letters and retries by group, and when a group had --storm retries in a step of time.
+    """Show dead letters and retries by group, and the time steps in which a group had at least --storm retries.
 
     \b
     Example:
@@ -228,15 +251,19 @@ def dead_letters(stores: Stores, limit: int, every: str, storm: int) -> Findings
     return dead_letters(stores, limit, every, storm)
 
 
-@spark.command(short_help="Half messages without an end, timers that are late.")
+@spark.command(short_help="Find unfinished transactions and late timers.")
 @job
 @click.option(
-    "--slack", type=click.IntRange(min=0), default=60, show_default=True, help="Seconds that a timer may be late."
+    "--slack",
+    type=click.IntRange(min=0),
+    default=60,
+    show_default=True,
+    help="Number of seconds that a timer may be late.",
 )
 def unfinished(stores: Stores, limit: int, slack: int) -> Findings:
-    """Show how transactions ended and which did not, and delayed and timed messages against when they were due.
+    """Show how transactions ended, which did not end, and delayed messages that are late.
 
-    Overdue is what was due --slack seconds before the last message of the log, and has no delivered copy in it.
+    A message is overdue if it was due --slack seconds before the last message of the log and was not delivered.
 
     \b
     Example:
@@ -247,11 +274,11 @@ def unfinished(stores: Stores, limit: int, slack: int) -> Findings:
     return unfinished(stores, limit, slack * 1000)
 
 
-@spark.command(short_help="How far groups are behind, and from when their backlog is.")
+@spark.command(short_help="Show the lag of groups, and the age of their backlog.")
 @job
 @every
 def lag(stores: Stores, limit: int, every: str) -> Findings:
-    """Compare the offsets that a store's broker wrote down with its log.
+    """Compare the consumer offsets of a store with its log.
 
     \b
     Example:
@@ -262,17 +289,17 @@ def lag(stores: Stores, limit: int, every: str) -> Findings:
     return lag(stores, limit, every)
 
 
-@spark.command(short_help="Percentiles of the time from born to stored.")
+@spark.command(short_help="Show percentiles of the time from born to stored.")
 @job
 @click.option(
     "--by",
     type=Words("topic|hour|host", "topic, hour or host"),
     default="topic",
     show_default=True,
-    help="Told apart by.",
+    help="Columns to group by.",
 )
 def latency(stores: Stores, limit: int, by: Sequence[str]) -> Findings:
-    """Show p50, p90, p99, p99.9 and the longest, by topic, hour of storing and producers' hosts.
+    """Show p50, p90, p99, p99.9 and the longest, by topic, hour of storing and producer host.
 
     \b
     Example:
@@ -283,10 +310,10 @@ def latency(stores: Stores, limit: int, by: Sequence[str]) -> Findings:
     return latency(stores, limit, by)
 
 
-@spark.command(short_help="Queue offsets that are missing.")
+@spark.command(short_help="Find missing queue offsets.")
 @job
 def gaps(stores: Stores, limit: int) -> Findings:
-    """Show the holes in queues.
+    """Show missing offsets in queues.
 
     \b
     Example:
@@ -297,10 +324,10 @@ def gaps(stores: Stores, limit: int) -> Findings:
     return gaps(stores, limit)
 
 
-@spark.command(short_help="Messages that were sent more than once.")
+@spark.command(short_help="Find messages that were sent more than once.")
 @job
 def duplicates(stores: Stores, limit: int) -> Findings:
-    """Show unique keys that were sent several times, as a producer's retry leaves them.
+    """Show unique keys that were sent several times, for example by retries of a producer.
 
     \b
     Example:
@@ -311,11 +338,11 @@ def duplicates(stores: Stores, limit: int) -> Findings:
     return duplicates(stores, limit)
 
 
-@spark.command(short_help="Messages and bytes by topic, and over time.")
+@spark.command(short_help="Show messages and bytes by topic, and over time.")
 @job
 @every
 def volume(stores: Stores, limit: int, every: str) -> Findings:
-    """Show what takes the space, and when it came.
+    """Show which topics use the space, and when it was written.
 
     \b
     Example:
@@ -326,16 +353,20 @@ def volume(stores: Stores, limit: int, every: str) -> Findings:
     return volume(stores, limit, every)
 
 
-@spark.command(short_help="What keeping messages for another time would free and lose.")
+@spark.command(short_help="Show what another retention time would free and delete.")
 @job
 @click.option(
-    "--hours", type=Words("[0-9]{1,9}", "whole numbers"), default=_HOURS, show_default=True, help="Kept for so long."
+    "--hours",
+    type=Words("[0-9]{1,9}", "whole numbers"),
+    default=_HOURS,
+    show_default=True,
+    help="Hours to keep messages.",
 )
-@click.option("--now", type=StoreTime(), help="Counted from then; from the last message by default.")
+@click.option("--now", type=StoreTime(), help="Time to count back from; by default the last message.")
 def retention(stores: Stores, limit: int, hours: Sequence[str], now: int | None) -> Findings:
-    """Show which log files, messages and bytes would be gone, by topic, and what groups have not read of it.
+    """Show by topic which log files, messages and bytes would be deleted, and which of these groups have not read.
 
-    Log files go as a whole, and never the last one.
+    Log files are deleted as a whole, and never the last one.
 
     \b
     Example:
@@ -346,12 +377,12 @@ def retention(stores: Stores, limit: int, hours: Sequence[str], now: int | None)
     return retention(stores, limit, list(map(int, hours)), now)
 
 
-@spark.command(short_help="Whether strictly ordered queues are in order.")
+@spark.command(short_help="Verify the order of strictly ordered queues.")
 @job
 def order(stores: Stores, limit: int) -> Findings:
     """Show epochs and sequences of strictly ordered queues in the stores of all groups, and every gap, swap or repeat.
 
-    What `mq order audit` says, for stores too large for one machine.
+    Checks what `mq order audit` checks, for stores too large for one machine.
 
     \b
     Example:
@@ -362,12 +393,12 @@ def order(stores: Stores, limit: int) -> Findings:
     return order(stores, limit)
 
 
-@spark.command(short_help="An archive for --py-files: what workers lack of this project.")
+@spark.command(short_help="Write an archive for --py-files, for workers without this project.")
 @click.argument("file", type=click.Path(dir_okay=False), default="rocketmq.zip")
 def pack(file: str) -> None:
-    """Write FILE, rocketmq.zip by default, for spark-submit's --py-files: the project, and what it imports.
+    """Write FILE (default: rocketmq.zip) for --py-files of spark-submit: the project and its imports.
 
-    Workers bring Python of the version and machine that is printed, with the packages that are printed.
+    Workers need the printed version of Python, the printed machine type and the printed packages.
 
     \b
     Example:

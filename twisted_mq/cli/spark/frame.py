@@ -38,10 +38,16 @@ def job(command: Callable[..., Findings]) -> Callable[..., None]:
 
     @click.argument("paths", metavar="STORE...", nargs=-1, required=True)
     @click.option(
-        "--limit", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Rows of a table at most."
+        "--limit",
+        type=click.IntRange(min=1),
+        default=_ROWS,
+        show_default=True,
+        help="Maximum number of rows in a table.",
     )
-    @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with pictures there, too.")
-    @click.option("--cores", type=click.IntRange(min=1), help="How many tasks run at once; all cores by default.")
+    @click.option("--html", type=click.Path(dir_okay=False), help="Also write an HTML page with charts to this file.")
+    @click.option(
+        "--cores", type=click.IntRange(min=1), help="Number of tasks that run in parallel; by default all cores."
+    )
     @json_option
     @functools.wraps(command)
     def run(paths: tuple[str, ...], html: str | None, cores: int | None, as_json: bool, **options: Any) -> None:
@@ -76,8 +82,8 @@ def opened(paths: tuple[str, ...], cores: int | None) -> Iterator[Stores]:
 def reason_of(text: str) -> str:
     """Return the cause from a failed task's traceback: our own error if it has one, or else the first line."""
     if _NOT_THERE in text:
-        return "Spark's workers lack this project: run spark-submit with the archive of `mq spark pack` as --py-files"
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["Spark does not say what is wrong"]
+        return "Spark's workers do not have this project: run spark-submit with --py-files and the archive of `mq spark pack`"
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["Spark does not report a reason"]
     ours = [line.partition(": ")[2] for line in lines if line.startswith(_FAULT)]
     return ours[-1] if ours else lines[0]
 

@@ -211,7 +211,7 @@ class Consumer(abc.ABC):
     async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._state != "CREATED":
-            raise ClientStateError(f"consumer {self.group} is {self._state.lower()}; make a new one to start again")
+            raise ClientStateError(f"consumer {self.group} is {self._state.lower()}; create a new one to start again")
         self._check_ready()
         self._assemble()
         self._state = "STARTING"
@@ -338,4 +338,4 @@ class Consumer(abc.ABC):
         )
 
     async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
-        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"consumer {self.group} has no listener to call")
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, f"consumer {self.group} has no listener")

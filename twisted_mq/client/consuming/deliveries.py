@@ -132,20 +132,20 @@ class Delivery(Generic[Status]):
         if isinstance(context, ConsumeOrderlyContext):
             if delay_level is not None:
                 raise ClientOptionIllegal(
-                    "delay_level: in order a message comes again at once; suspend_seconds says when"
+                    "delay_level: an orderly consumer gets a message again at once; use suspend_seconds to delay it"
                 )
             context.suspend_current_queue_seconds = suspend_seconds
         else:
             if suspend_seconds is not None:
                 raise ClientOptionIllegal(
-                    "suspend_seconds is for consuming in order; delay_level says when it comes again"
+                    "suspend_seconds: only for orderly consumers; use delay_level to delay the message"
                 )
             context.delay_level_when_next_consume = delay_level or 0
         self._settle("it was sent back", self._answers.again, act)
 
     def expire(self) -> None:
         """End a delivery that was not settled in time: it comes again. Leave a settled one alone."""
-        if self._claim("its consume timeout is over"):
+        if self._claim("its consume timeout has passed"):
             self._fire(Failure(defer.TimeoutError("neither acknowledged nor sent back in time")))
 
     def give_up(self) -> None:
@@ -157,15 +157,15 @@ class Delivery(Generic[Status]):
 
     def pass_over(self) -> None:
         """End a delivery whose queue went to another consumer, which gets the message: the answer here does not count."""
-        if self._claim("its queue went to another consumer"):
+        if self._claim("its queue moved to another consumer"):
             self._fire(self._answers.again)
 
     def check_open(self) -> None:
         """Raise DeliveryEnded if it is settled."""
         if self.ended is not None:
             raise DeliveryEnded(
-                f"message {message_ids([self.message])} is settled already: {self.ended}"
-                + ("" if self.ended.startswith("it was") else "; it comes again")
+                f"message {message_ids([self.message])} is already settled: {self.ended}"
+                + ("" if self.ended.startswith("it was") else "; it will be delivered again")
             )
 
     def _settle(self, how: str, status: Status, act: Act) -> None:
@@ -267,7 +267,7 @@ class Deliveries(Generic[Context, Status]):
         if len(self._taken) >= self._limit and not self._warned:
             self._warned = True
             self.log.warn(
-                "nothing more is handed out: group={group}: all of {count} messages are open; each needs ack() or retry()",
+                "no more messages are delivered: group={group}: {count} messages are unsettled; call ack() or retry() for each",
                 group=self._group, count=len(self._taken),
             )  # fmt: skip
         self._takers.append(waiting)

@@ -173,7 +173,7 @@ class LitePullConsumer(Consumer):
 
     def _check_runs(self) -> None:
         if self._state not in ("STARTING", "RUNNING"):
-            raise ClientStateError(f"consumer {self.group} is not running; start() comes first")
+            raise ClientStateError(f"consumer {self.group} is not running; call start() first")
 
     def _note_asked(self) -> None:
         """Count the polled messages as consumed, as more are asked for."""
@@ -249,7 +249,9 @@ class LitePullConsumer(Consumer):
     def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue from this offset of an assigned queue. Raises ClientStateError."""
         if queue not in self.queues:
-            raise ClientStateError(f"queue {queue} is not consumed by {self.group} here (now): nothing to seek")
+            raise ClientStateError(
+                f"queue {queue} is not assigned to this member of {self.group}; seek only assigned queues"
+            )
         self._rebalance.pulls[queue].drop()
         self.offsets.remove(queue)
         pull = self._rebalance.pulls[queue] = self._rebalance.make_pull(queue, offset)

@@ -145,7 +145,7 @@ class LocalOffsetStore(OffsetStore):
             except BodyError as error:
                 aside = path.with_name(path.name + ".damaged")
                 os.replace(path, aside)
-                self.log.warn("offset file damaged: put aside as {aside}: {error}", aside=str(aside), error=error)
+                self.log.warn("offset file damaged: renamed to {aside}: {error}", aside=str(aside), error=error)
         return {}
 
     def _save(self, data: bytes) -> None:

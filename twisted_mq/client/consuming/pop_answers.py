@@ -81,6 +81,6 @@ class PopAnswers:
             await answer
         except EXPECTED_ERRORS as error:
             self.log.warn(
-                "popped message not answered for, it comes again: group={group} message={id} {error}",
+                "popped message not acknowledged, it will be delivered again: group={group} message={id} {error}",
                 group=self._group, id=message.unique_key or message.msg_id, error=error,
             )  # fmt: skip

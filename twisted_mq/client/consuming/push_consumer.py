@@ -121,7 +121,7 @@ class PushConsumer(Consumer):
 
     def _check_created(self) -> None:
         if self._state != "CREATED":
-            raise ClientStateError(f"consumer {self.group}: the listener is set before start")
+            raise ClientStateError(f"consumer {self.group}: set the listener before start()")
 
     def _check_ready(self) -> None:
         if self._listener is None and self._orderly_listener is None:

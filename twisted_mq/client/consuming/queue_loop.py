@@ -65,7 +65,7 @@ class QueueLoop(abc.ABC):
 
     def _report(self, reason: failure.Failure) -> None:
         if not reason.check(defer.CancelledError):
-            self.log.failure("nothing more comes of a queue: queue={queue}", reason, queue=self.queue)
+            self.log.failure("no more messages are fetched from a queue: queue={queue}", reason, queue=self.queue)
 
     async def _run(self, delay_seconds: float) -> None:
         while not self.process_queue.dropped:

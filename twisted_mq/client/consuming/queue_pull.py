@@ -156,7 +156,7 @@ class QueuePull(QueueLoop):
         singly, self._singly = self._singly, not self._singly
         self.log.error(
             "{what}: group={group} topic={topic} queue={queue} offset={offset} {error}",
-            what="message passed by, it cannot be read" if singly else "answer to a pull cannot be read, pulled singly",
+            what="message skipped, it cannot be read" if singly else "answer to a pull cannot be read, pulled singly",
             group=self._owner.group, topic=self.queue.topic, queue=self.queue.queue_id, offset=self.next_offset,
             error=error,
         )  # fmt: skip

@@ -194,7 +194,7 @@ class Rebalance:
             if queue.topic == topic and (queue not in (mine.popped if pull.pops else mine.pulled) or pull.expired(now))
         ]
         for queue in lost:
-            self.log.info("queue given up: group={group} queue={queue}", group=self.group, queue=queue)
+            self.log.info("queue released: group={group} queue={queue}", group=self.group, queue=queue)
             await self._drop(queue)
         return bool(lost)
 

@@ -78,7 +78,7 @@ class SendBack:
             )
         except (NoRoute, RemotingError, ProtocolError) as error:
             self.log.info(
-                "message not taken back, sent to the retry topic: group={group} broker={broker} {error}",
+                "message not accepted by the broker, sent to the retry topic: group={group} broker={broker} {error}",
                 group=self._group, broker=queue.broker_name, error=error,
             )  # fmt: skip
             again = retry_message(message, self._group, self._max_tries)

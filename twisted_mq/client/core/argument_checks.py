@@ -18,17 +18,17 @@ def expressions(topics: Topics | None) -> dict[str, str]:
     if topics is None:
         return {}
     if isinstance(topics, str):
-        raise ClientOptionIllegal(f'topics: a list or dict is needed, got {topics!r}; write ["{topics}"]')
+        raise ClientOptionIllegal(f'topics: must be a list or dict, got {topics!r}; write ["{topics}"]')
     if isinstance(topics, Mapping):
         found = dict(topics)
     elif isinstance(topics, Iterable) and not isinstance(topics, bytes | bytearray):
         found = dict.fromkeys(topics, SUB_ALL)
     else:
-        raise ClientOptionIllegal(f'topics: a list or dict is needed, got {topics!r}; write {{"Orders": "*"}}')
+        raise ClientOptionIllegal(f'topics: must be a list or dict, got {topics!r}; write {{"Orders": "*"}}')
     for topic, expression in found.items():
         if not isinstance(topic, str) or not isinstance(expression, str):
             raise ClientOptionIllegal(
-                f'topics: names and expressions are texts, got {topic!r}: {expression!r}; write {{"Orders": "*"}}'
+                f'topics: names and expressions must be str, got {topic!r}: {expression!r}; write {{"Orders": "*"}}'
             )
     return found
 
@@ -36,26 +36,26 @@ def expressions(topics: Topics | None) -> dict[str, str]:
 def check_class(value: object, wanted: type, name: str) -> None:
     """Raise ClientOptionIllegal for a value of another class; None is allowed."""
     if value is not None and not isinstance(value, wanted):
-        raise ClientOptionIllegal(f"{name}: {_named(wanted)} is needed, got {_shown(value)}")
+        raise ClientOptionIllegal(f"{name}: must be {_named(wanted)}, got {_shown(value)}")
 
 
 def check_function(value: object, name: str, example: str) -> None:
     """Raise ClientOptionIllegal for a value that cannot be called."""
     if not callable(value):
-        raise ClientOptionIllegal(f"{name}: a function is needed, got {value!r}; write {example}")
+        raise ClientOptionIllegal(f"{name}: must be a function, got {value!r}; write {example}")
 
 
 def check_most(most: object) -> None:
     """Raise ClientOptionIllegal for an impossible number of messages."""
     if not isinstance(most, int) or most < 1:
-        raise ClientOptionIllegal(f"max_messages: a number of at least 1 is needed, got {most!r}")
+        raise ClientOptionIllegal(f"max_messages: must be at least 1, got {most!r}")
 
 
 def check_reactor_argument(reactor: object) -> None:
     """Raise ClientOptionIllegal for a value that is not a reactor, such as an address in its place."""
     if not callable(getattr(reactor, "callLater", None)):
         raise ClientOptionIllegal(
-            f"reactor: Twisted's reactor is needed, got {reactor!r}; without one use twisted_mq.aio or twisted_mq.blocking"
+            f"reactor: must be Twisted's reactor, got {reactor!r}; without one use twisted_mq.aio or twisted_mq.blocking"
         )
 
 
@@ -64,7 +64,7 @@ def check_client_arguments(client: object, client_options: object, client_class:
     check_class(client, client_class, "client")
     check_class(client_options, options_class, "client_options")
     if client is not None and client_options is not None:
-        raise ClientOptionIllegal("client_options: the client has options already; write MQClient(..., options=...)")
+        raise ClientOptionIllegal("client_options: the client already has options; write MQClient(..., options=...)")
 
 
 def _named(kind: type) -> str:

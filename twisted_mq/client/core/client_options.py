@@ -70,5 +70,5 @@ class ClientOptions:
         if not self.access_key and not self.secret_key:
             return None
         if not self.access_key or not self.secret_key:
-            raise ClientOptionIllegal("access_key and secret_key are needed both, or none of them")
+            raise ClientOptionIllegal("access_key and secret_key must be given together")
         return Credentials(self.access_key, self.secret_key, self.security_token)

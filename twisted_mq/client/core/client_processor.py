@@ -63,7 +63,7 @@ class ClientProcessor:
         producer = self._producers.get(message.properties.get(PROPERTY_PRODUCER_GROUP, ""))
         if not isinstance(producer, TransactionMember):
             self.log.warn(
-                "broker asks about a transaction that no producer here knows: topic={topic} key={key}",
+                "broker asks about a transaction of an unknown producer: topic={topic} key={key}",
                 topic=message.topic, key=message.unique_key,
             )  # fmt: skip
             return None

@@ -72,7 +72,7 @@ class ForkedProcess(ClientStateError):
     def __init__(self, made_in: int, used_in: int) -> None:
         super().__init__(
             f"this client was made in process {made_in} and is used in its fork {used_in}; "
-            "make and start the client after the fork, in each process"
+            "create and start the client after the fork, in each process"
         )
         self.made_in = made_in
         self.used_in = used_in
@@ -87,8 +87,8 @@ class RequestTimeout(ClientError):
 
     def __init__(self, topic: str, correlation_id: str, seconds: float) -> None:
         super().__init__(
-            f"no reply to the request {correlation_id} to topic {topic} within {seconds:g} s. Does a consumer of that "
-            "topic send reply_message(request, body)? A larger timeout_seconds waits longer"
+            f"no reply to the request {correlation_id} to topic {topic} within {seconds:g} s. Check that a consumer of that "
+            "topic sends reply_message(request, body), or use a larger timeout_seconds"
         )
         self.topic = topic
 

@@ -22,7 +22,7 @@ def check_reactor(reactor: interfaces.IReactorTime) -> None:
         return
     if _in_asyncio():
         raise ClientStateError(
-            "this is the client of Twisted's reactor, which does not run; an asyncio event loop runs here: take the same "
+            "this is the client of Twisted's reactor, which does not run; an asyncio event loop runs here: import the same "
             "names from twisted_mq.aio"
         )
     core = interfaces.IReactorCore(reactor, None)
@@ -41,6 +41,6 @@ def _in_asyncio() -> bool:
 def _tell() -> None:
     if _idle:
         log.warn(
-            "Twisted's reactor never ran, so nothing was sent or consumed: run the program by twisted.internet.task.react, "
-            "or take the same names from twisted_mq.blocking, whose calls wait"
+            "Twisted's reactor never ran, so nothing was sent or consumed: run the program with twisted.internet.task.react, "
+            "or import the same names from twisted_mq.blocking, whose calls wait"
         )

@@ -227,8 +227,8 @@ class MQClient:
         self.check_process()
         if member.group in table:
             raise ClientStateError(
-                f"{kind} group {member.group} is in use in this client already; "
-                "use that one, or give the second a client of its own"
+                f"{kind} group {member.group} is already in use in this client; use that one, or create another MQClient for "
+                "the second"
             )
         table[member.group] = member
         if not self._timers:

@@ -28,7 +28,7 @@ def kind(*wanted: type) -> Check:
     def check(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
         if not isinstance(value, wanted):
             raise ClientOptionIllegal(
-                f"{type(options).__name__}.{option.name}: {named} is needed, got {value!r}{_members(wanted[0])}"
+                f"{type(options).__name__}.{option.name}: must be {named}, got {value!r}{_members(wanted[0])}"
             )
 
     return check
@@ -37,14 +37,14 @@ def kind(*wanted: type) -> Check:
 def function(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
     """Require a function. Raises ClientOptionIllegal."""
     if not callable(value):
-        raise ClientOptionIllegal(f"{type(options).__name__}.{option.name}: a function is needed, got {value!r}")
+        raise ClientOptionIllegal(f"{type(options).__name__}.{option.name}: must be a function, got {value!r}")
 
 
 def hooks(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
     """Require a list or tuple. Raises ClientOptionIllegal, also for a hook that is not in a list."""
     if not isinstance(value, list | tuple):
         raise ClientOptionIllegal(
-            f"{type(options).__name__}.{option.name}: a list or tuple is needed, got {value!r}; write [hook]"
+            f"{type(options).__name__}.{option.name}: must be a list or tuple, got {value!r}; write [hook]"
         )
 
 
@@ -61,6 +61,6 @@ def number(least: float, most: float = math.inf) -> Check:
 
     def check(options: Any, option: attrs.Attribute[Any], value: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-            raise ClientOptionIllegal(f"{type(options).__name__}.{option.name}: {wanted} is needed, got {value!r}")
+            raise ClientOptionIllegal(f"{type(options).__name__}.{option.name}: must be {wanted}, got {value!r}")
 
     return check

@@ -46,7 +46,7 @@ class Outages:
         if server in self._began:
             return
         self._began[server] = self._clock.seconds()
-        self.log.warn("not reached, tried again until it is: {server} {reason}", server=server, reason=reason)
+        self.log.warn("not reached, retrying: {server} {reason}", server=server, reason=reason)
         self._plan()
 
     def end(self, server: str) -> bool:
@@ -69,7 +69,7 @@ class Outages:
         now = {one.broker_name: one.address for one in brokers if one.broker_id == MASTER_ID}
         for name, address in self._masters.items():
             if name not in now:
-                self.begin(address, f"broker={name} no route names it any more")
+                self.begin(address, f"broker={name} no route has it any more")
             elif address != now[name]:
                 self.end(address)
         self._masters.update(now)

@@ -107,7 +107,7 @@ def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None
             if room < most_bytes and _is_readable(body, offset, most_bytes):
                 return records, stored.queue_offset
             log.warn(
-                "message passed by, its body cannot be read: topic={topic} queue={queue} offset={offset} {error}",
+                "message skipped, its body cannot be read: topic={topic} queue={queue} offset={offset} {error}",
                 topic=stored.topic, queue=stored.queue_id, offset=stored.queue_offset, error=error,
             )  # fmt: skip
             offset += stored.store_size
@@ -133,7 +133,7 @@ def _unwrapped(record: MessageExt) -> list[MessageExt]:
         return unwrapped(record)
     except RecordError as error:
         log.warn(
-            "batch not taken apart: topic={topic} queue={queue} offset={offset} {error}",
+            "batch not unpacked: topic={topic} queue={queue} offset={offset} {error}",
             topic=record.topic, queue=record.queue_id, offset=record.queue_offset, error=error,
         )  # fmt: skip
         return [record]

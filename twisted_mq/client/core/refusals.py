@@ -10,17 +10,17 @@ from twisted_mq.protocol.errors import BrokerError
 NEXT_STEPS: dict[int, str] = {
     ResponseCode.TOPIC_NOT_EXIST: ("Create the topic: mqadmin updateTopic -n {servers} -c DefaultCluster -t {topic}"),
     ResponseCode.NO_PERMISSION: (
-        "Look at the permission of broker and topic: mqadmin topicRoute -n {servers} -t {topic}; "
-        "where the cluster knows accounts, see whether yours may do this"
+        "Check the permission of broker and topic: mqadmin topicRoute -n {servers} -t {topic}. If the cluster has accounts, "
+        "check the rights of yours"
     ),
     ResponseCode.MESSAGE_ILLEGAL: (
-        "Look at the broker's limits (maxMessageSize): mqadmin getBrokerConfig -n {servers} -c DefaultCluster"
+        "Check the broker's limits (maxMessageSize): mqadmin getBrokerConfig -n {servers} -c DefaultCluster"
     ),
-    ResponseCode.SYSTEM_BUSY: "See how loaded the broker is: mqadmin brokerStatus -n {servers} -c DefaultCluster",
+    ResponseCode.SYSTEM_BUSY: "Check the load of the broker: mqadmin brokerStatus -n {servers} -c DefaultCluster",
     ResponseCode.SERVICE_NOT_AVAILABLE: (
-        "See what the broker says of itself (disk, role): mqadmin brokerStatus -n {servers} -c DefaultCluster"
+        "Check the disk and the role of the broker: mqadmin brokerStatus -n {servers} -c DefaultCluster"
     ),
-    ResponseCode.FLOW_CONTROL: "See how loaded the broker is: mqadmin brokerStatus -n {servers} -c DefaultCluster",
+    ResponseCode.FLOW_CONTROL: "Check the load of the broker: mqadmin brokerStatus -n {servers} -c DefaultCluster",
     ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: (
         "Create the group: mqadmin updateSubGroup -n {servers} -c DefaultCluster -g GROUP"
     ),

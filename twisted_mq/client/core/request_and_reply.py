@@ -50,7 +50,9 @@ def reply_message(request: MessageExt, body: bytes) -> Message:
     names = (PROPERTY_CLUSTER, PROPERTY_CORRELATION_ID, PROPERTY_MESSAGE_REPLY_TO_CLIENT)
     missing = [name for name in names if not asked.get(name)]
     if missing:
-        raise MessageIllegal(f"message {request.unique_key or request.msg_id} is no request: no {', '.join(missing)}")
+        raise MessageIllegal(
+            f"message {request.unique_key or request.msg_id} is not a request: it has no {', '.join(missing)}"
+        )
     properties = {name: asked[name] for name in names[1:]} | {PROPERTY_MESSAGE_TYPE: REPLY}
     if PROPERTY_MESSAGE_TTL in asked:
         properties[PROPERTY_MESSAGE_TTL] = asked[PROPERTY_MESSAGE_TTL]
@@ -113,7 +115,7 @@ class PendingRequests:
         key = reply.properties.get(PROPERTY_CORRELATION_ID, "")
         waiting = self._waiting.pop(key, None)
         if waiting is None:
-            self.log.warn("reply nobody waits for: correlation={key} from={host}", key=key, host=reply.born_host)
+            self.log.warn("unexpected reply, ignored: correlation={key} from={host}", key=key, host=reply.born_host)
         else:
             waiting.callback(reply)
 

@@ -55,7 +55,7 @@ async def require_reached(
     if require is None:
         return
     if require not in get_args(Require):
-        raise ClientOptionIllegal(f'require: {require!r} is no requirement; write "cluster" or "topics"')
+        raise ClientOptionIllegal(f'require: {require!r} is not valid; write "cluster" or "topics"')
     masters = await _masters(client)
     reached = await _reached(client, masters, group)
     if consumer is None:
@@ -77,7 +77,7 @@ async def _masters(client: Asks) -> dict[str, str]:
     if not masters:
         servers = ";".join(client.name_servers.addresses)
         raise BrokersUnreachable(
-            f"name server {servers} knows no master. Start a broker with it: mq up, twistd mqbroker"
+            f"name server {servers} knows no master. Start a broker for it with mq up or twistd mqbroker"
         )
     return masters
 
@@ -103,8 +103,8 @@ async def _reached(client: Asks, masters: dict[str, str], group: str) -> list[st
     if not reached:
         reasons = "; ".join(f"{broker}: {error}" for broker, error in failures.items())
         raise BrokersUnreachable(
-            f"no broker answers ({reasons}). Is it running, and is the address that it registers (brokerIP1) reached "
-            "from this machine?"
+            f"no broker answers ({reasons}). Check that it runs, and that this machine can reach the address that it "
+            "registers (brokerIP1)"
         )
     return reached
 
@@ -127,8 +127,8 @@ async def _check_subscriptions(client: Asks, address: str, wanted: ConsumerData)
         theirs, ours = f"{running.message_model} {theirs}", f"{wanted.message_model} {ours}"
     if theirs != ours:
         raise SubscriptionConflict(
-            f"group {wanted.group_name}: its running members consume {theirs}, this one would consume {ours}. All members "
-            "of a group subscribe to the same: stop those first, or give this one a group of its own"
+            f"group {wanted.group_name}: its running members subscribe to {theirs}, this one to {ours}. All members of a "
+            "group need the same subscriptions: stop those members, or use another group"
         )
 
 

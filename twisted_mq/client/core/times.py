@@ -30,7 +30,9 @@ def moment_ms(moment: Moment, name: str) -> int:
     else:
         seconds = _number(moment, name, "a datetime or seconds since 1970")
     if not FIRST.timestamp() <= seconds < LAST.timestamp():
-        raise ClientOptionIllegal(f"{name}: {moment!r} lies outside {FIRST.year} to {LAST.year}; {_hint(seconds)}")
+        raise ClientOptionIllegal(
+            f"{name}: {moment!r} is outside of the years {FIRST.year} to {LAST.year}; {_hint(seconds)}"
+        )
     return round(seconds * 1000)
 
 
@@ -43,18 +45,18 @@ def length_ms(length: Length, name: str) -> int:
     if not 0 <= seconds <= MOST_DELAY.total_seconds():
         raise ClientOptionIllegal(
             f"{name}: {length!r} is not between 0 and {MOST_DELAY.days} days; "
-            "give seconds, or the time itself as deliver_time"
+            "use seconds, or give the time as deliver_time"
         )
     return round(seconds * 1000)
 
 
 def _number(value: object, name: str, wanted: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
-        raise ClientOptionIllegal(f"{name}: {wanted} is needed, got {value!r}")
+        raise ClientOptionIllegal(f"{name}: must be {wanted}, got {value!r}")
     return value
 
 
 def _hint(seconds: float) -> str:
     if FIRST.timestamp() <= seconds / 1000 < LAST.timestamp():
-        return "it looks like milliseconds, give seconds as time.time() does"
-    return "give a datetime, or seconds since 1970 as time.time() does"
+        return "it looks like milliseconds; use seconds, like time.time()"
+    return "use a datetime, or seconds since 1970, like time.time()"

@@ -15,8 +15,8 @@ class CoordinatorUnknown(OrderedError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"no broker of topic {topic} says where its coordinator is (key orderCoordinator); "
-            'give it by the argument coordinator="HOST:PORT,HOST:PORT/chroot"'
+            f"no broker of topic {topic} reports its coordinator (key orderCoordinator); "
+            'use the argument coordinator="HOST:PORT,HOST:PORT/chroot"'
         )
         self.topic = topic
 
@@ -26,8 +26,8 @@ class CoordinatorUnreachable(OrderedError):
 
     def __init__(self, place: str, cause: BaseException) -> None:
         super().__init__(
-            f"the coordinator is not there for {place}: {cause}. Is it running, and is the coordinator argument (servers, "
-            "chroot, rights) right?"
+            f"the coordinator cannot be reached for {place}: {cause}. Check that it runs, and check the coordinator argument "
+            "(servers, chroot, rights)"
         )
         self.__cause__ = cause
 
@@ -38,8 +38,8 @@ class OrderedTopicUnknown(OrderedError):
     def __init__(self, topic: str) -> None:
         super().__init__(
             f"topic {topic} is not declared as ordered. Declare it: mq order create {topic} --queues N --groups a,b. "
-            "Where it is declared already, the chroot of the coordinator's address is wrong. "
-            "Topics without strict order are for Producer and PushConsumer"
+            "If it is already declared, the chroot of the coordinator's address is wrong. "
+            "For topics without strict order use Producer and PushConsumer"
         )
         self.topic = topic
 
@@ -56,8 +56,8 @@ class QueueBlocked(OrderedError):
 
     def __init__(self, topic: str, unit: str, fault: DocumentFault) -> None:
         super().__init__(
-            f"topic {topic} queue {unit} is blocked, its lists make no sense: {fault}. What frees it: {fault.remedy}; "
-            f"mq order show {topic} says what is wrong"
+            f"topic {topic} queue {unit} is blocked, because its lists are not valid: {fault}. To free it: {fault.remedy}; mq "
+            f"order show {topic} shows its state"
         )
         self.topic = topic
         self.unit = unit
@@ -68,8 +68,8 @@ class NoHead(OrderedError):
 
     def __init__(self, topic: str, unit: str, seconds: float, reasons: tuple[str, ...]) -> None:
         super().__init__(
-            f"no broker group took sends of topic {topic} queue {unit} within {seconds:g} s; it was not stored. "
-            f"{'; '.join(reasons)}. Look at it: mq order show {topic}"
+            f"no broker group accepted sends of topic {topic} queue {unit} within {seconds:g} s; it was not stored. "
+            f"{'; '.join(reasons)}. See mq order show {topic}"
         )
         self.topic = topic
         self.unit = unit
@@ -81,8 +81,8 @@ class NotLeader(OrderedError):
 
     def __init__(self, topic: str, unit: str, group: str, why: str) -> None:
         super().__init__(
-            f"this producer of group {group} does not lead topic {topic} queue {unit}: {why}. Wait for its turn with "
-            "`await producer.lead(topic, queue)`, or make it with OrderedOptions(stand_by=True), so that send waits"
+            f"this producer of group {group} does not lead topic {topic} queue {unit}: {why}. Wait with `await "
+            "producer.lead(topic, queue)`, or use OrderedOptions(stand_by=True), so that send waits"
         )
         self.topic = topic
         self.unit = unit
@@ -95,10 +95,10 @@ class SendTimedOut(OrderedError):
     """
 
     def __init__(self, topic: str, queue_id: int, seconds: float, last: BaseException | None) -> None:
-        cause = f"last: {last}" if last is not None else "nothing was answered"
+        cause = f"last: {last}" if last is not None else "no answer came"
         super().__init__(
-            f"topic {topic} queue {queue_id}: not acknowledged within {seconds:g} s, {cause}. It may be stored all the same: "
-            "what is sent again may be there twice"
+            f"topic {topic} queue {queue_id}: not acknowledged within {seconds:g} s, {cause}. It may have been stored: "
+            "sending it again can store it twice"
         )
         self.__cause__ = last
 
@@ -108,8 +108,8 @@ class SendGivenUp(OrderedError):
 
     def __init__(self, topic: str, queue_id: int, cause: BaseException) -> None:
         super().__init__(
-            f"topic {topic} queue {queue_id}: given up because a message before it failed; send both again in their order. "
-            f"That one: {cause}"
+            f"topic {topic} queue {queue_id}: not sent because an earlier message failed; send both again in order. The "
+            f"earlier failure: {cause}"
         )
         self.__cause__ = cause
 
@@ -119,6 +119,6 @@ class TooMuchWaits(OrderedError):
 
     def __init__(self, topic: str, queue_id: int, messages: int, size_bytes: int) -> None:
         super().__init__(
-            f"topic {topic} queue {queue_id}: {messages} messages of {size_bytes} bytes wait already; wait for earlier "
-            "sends first, or raise waiting_messages and waiting_bytes of OrderedOptions"
+            f"topic {topic} queue {queue_id}: {messages} messages of {size_bytes} bytes are already waiting; wait for earlier "
+            "sends, or raise waiting_messages and waiting_bytes of OrderedOptions"
         )

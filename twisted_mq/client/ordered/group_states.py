@@ -25,7 +25,7 @@ class GroupState:
     def obstacle(self) -> str | None:
         """Return why the group is not well, and what to do about it; None if it is."""
         if self.fault is not None:
-            return f"{self.group}: {self.fault}; put the node right by hand"
+            return f"{self.group}: {self.fault}; correct the node by hand"
         fault = group_fault(self.members, GroupWish(self.retired))
         return None if fault is None else f"{self.group}: {fault}"
 
@@ -35,7 +35,7 @@ class GroupState:
         obstacle = self.obstacle()
         if obstacle is None and term is not None and lists.head != self.group:
             return (
-                f"{self.group} still has messages of epoch {term.epoch}, it joins again when all its consumer groups have "
+                f"{self.group} still has messages of epoch {term.epoch}, it joins again after all its consumer groups have "
                 "consumed them"
             )
         return obstacle
@@ -63,6 +63,4 @@ async def _read_group(coordinator: ICoordinator, group: str) -> GroupState:
 
 def reasons_without_head(lists: Lists, states: Iterable[GroupState]) -> tuple[str, ...]:
     """Return for each group why it does not accept the sends of a unit."""
-    return tuple(
-        state.no_sends(lists) or f"{state.group} is well; its master joins within a moment" for state in states
-    )
+    return tuple(state.no_sends(lists) or f"{state.group} is healthy; its master joins soon" for state in states)

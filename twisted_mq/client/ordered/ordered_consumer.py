@@ -151,13 +151,13 @@ class OrderedConsumer:
 
     def _check_created(self) -> None:
         if self._state != "CREATED":
-            raise ClientStateError(f"ordered consumer {self.group}: topics and listener are set before start")
+            raise ClientStateError(f"ordered consumer {self.group}: set topics and listener before start()")
 
     async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._state != "CREATED":
             raise ClientStateError(
-                f"ordered consumer {self.group} is {self._state.lower()}; make a new one to start again"
+                f"ordered consumer {self.group} is {self._state.lower()}; create a new one to start again"
             )
         if not self.subscriptions or self._listener is None:
             missing = "subscription; call subscribe()" if not self.subscriptions else "listener; call listen()"
@@ -269,7 +269,7 @@ class OrderedConsumer:
         return running_info(properties, self.subscriptions, {}, offsets, self.rates, self._clock.seconds())
 
     async def consume_directly(self, message: MessageExt, broker_name: str | None) -> ConsumeMessageDirectlyResult:
-        raise BrokerError(ResponseCode.NO_PERMISSION, f"consumer {self.group} consumes in order alone")
+        raise BrokerError(ResponseCode.NO_PERMISSION, f"consumer {self.group} supports only orderly consumption")
 
 
 def _shared(finish: defer.Deferred[None]) -> defer.Deferred[None]:

@@ -119,7 +119,7 @@ class OrderedProducer:
     async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._started:
-            raise ClientStateError(f"ordered producer {self.group} is started already")
+            raise ClientStateError(f"ordered producer {self.group} is already started")
         await self.client.join_producer(self, require)
         self._started = True
         self._calls.open()
@@ -192,7 +192,7 @@ class OrderedProducer:
         check_message(message, options.limits)
         for name in NOT_ORDERED:
             if name in message.properties:
-                raise MessageIllegal(f"property {name}: messages of ordered topics can't have it")
+                raise MessageIllegal(f"property {name}: not allowed in messages of ordered topics")
         found = self._topics.known(message.topic) or await self._topics.find(message.topic)
         queue_id = _queue_of(found[0], queue, key)
         ready = outgoing(message, self.client.unique_key(), options.limits)
@@ -234,5 +234,7 @@ def _queue_of(declared: OrderedTopic, queue: int | None, key: object) -> int:
     if key is not None:
         return abs(java_hash(str(key))) % declared.queues
     if declared.queues > 1:
-        raise QueueUnknown(f"topic {declared.topic} has {declared.queues} ordered queues: say which by queue= or key=")
+        raise QueueUnknown(
+            f"topic {declared.topic} has {declared.queues} ordered queues: choose one with queue= or key="
+        )
     return 0

@@ -155,7 +155,7 @@ class QueueConsumption:
         """Log that this consumer waits for the coordinator, and that it continues, once each."""
         if waits != self._waits:
             self._waits = waits
-            what = "waits: its session with the coordinator is not sure" if waits else "goes on"
+            what = "waits: its session with the coordinator is not confirmed" if waits else "goes on"
             place = self.queue.topic, self.queue.queue_id
             self.log.info("consumption {what}: topic={t} queue={q}", what=what, t=place[0], q=place[1])
 
@@ -166,7 +166,7 @@ class QueueConsumption:
         if isinstance(error, RemotingError) and self._asked:
             self._unit.unreached(self._asked)
         self.log.info(
-            "pulled again soon: topic={topic} queue={queue} group={group} {error}",
+            "pull failed, retrying soon: topic={topic} queue={queue} group={group} {error}",
             topic=self.queue.topic, queue=self.queue.queue_id, group=self._term.group, error=error,
         )  # fmt: skip
         await self._rest(self._pause)
@@ -237,7 +237,7 @@ class QueueConsumption:
         passed = result.next_begin_offset - (self._offset or 0)
         if result.status is PullStatus.OFFSET_ILLEGAL and passed > 0:
             self.log.warn(
-                "messages passed over: topic={topic} queue={queue} group={group} epoch={epoch} firstOffset={first} count={n}",
+                "messages skipped: topic={topic} queue={queue} group={group} epoch={epoch} firstOffset={first} count={n}",
                 topic=self.queue.topic, queue=self.queue.queue_id, group=self._term.group, epoch=self._term.epoch,
                 first=self._offset, n=passed,
             )  # fmt: skip
@@ -299,7 +299,7 @@ class QueueConsumption:
     def _not_committed(self, reason: failure.Failure) -> None:
         reason.trap(*EXPECTED_ERRORS)
         self.log.info(
-            "offset not committed, soon again: topic={topic} queue={queue} group={group} {error}",
+            "offset not committed, retrying soon: topic={topic} queue={queue} group={group} {error}",
             topic=self.queue.topic, queue=self.queue.queue_id, group=self._unit.group, error=reason.value,
         )  # fmt: skip
 

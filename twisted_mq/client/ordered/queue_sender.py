@@ -238,7 +238,7 @@ class QueueSender:
         self._answers = self._answers or queue.broker_name == self._queue.broker_name
         if target.epoch < self._unit.epoch:
             self.log.info(
-                "answer of an earlier head not taken, the message goes to the present one: topic={t} queue={q} group={g}"
+                "answer of an earlier head ignored, the message is sent to the present one: topic={t} queue={q} group={g}"
                 " epoch={e} seen={s}",
                 t=self._unit.topic, q=self._queue_id, g=target.group, e=target.epoch, s=self._unit.epoch,
             )  # fmt: skip
@@ -278,7 +278,7 @@ class QueueSender:
         """Handle a failed run: the next begins after a pause. If no broker answered, addresses are looked up again."""
         self._last = error
         self.log.info(
-            "sent again soon: topic={topic} queue={queue} {error}",
+            "send failed, retrying soon: topic={topic} queue={queue} {error}",
             topic=self._unit.topic, queue=self._queue_id, error=error,
         )  # fmt: skip
         if not isinstance(error, BrokerError | NotOnBoth):

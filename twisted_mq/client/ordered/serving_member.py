@@ -72,7 +72,7 @@ class ServingMember:
         seconds = self._avoided_sessions * self._coordinator.session_seconds
         self._avoided = broker_id, self._client.reactor.seconds() + seconds
         self.log.warn(
-            "broker not reached, another one of its group is consumed: group={g} address={a} seconds={s}",
+            "broker not reached, consuming from another one of its group: group={g} address={a} seconds={s}",
             g=self.group, a=address, s=seconds,
         )  # fmt: skip
 

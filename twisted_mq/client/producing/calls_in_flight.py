@@ -37,7 +37,7 @@ class CallsInFlight:
 
     def refused(self) -> defer.Deferred[Any]:
         """Return a failed Deferred for a call that comes while this is closed."""
-        return defer.fail(ClientStateError(f"producer {self._group} is not running; start() comes first"))
+        return defer.fail(ClientStateError(f"producer {self._group} is not running; call start() first"))
 
     def run_on(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
         """Start a part of a call; this may be closed in the meantime."""
@@ -60,7 +60,9 @@ class CallsInFlight:
         """Return its result, as a callback passes it on. Raises ClientStateError if closing cancelled it."""
         self.ended(call)
         if not self.is_open and isinstance(result, failure.Failure) and result.check(defer.CancelledError):
-            raise ClientStateError(f"producer {self._group} was stopped before an answer came; it may have been sent")
+            raise ClientStateError(
+                f"producer {self._group} was stopped before the answer came; the message may have been sent"
+            )
         return result
 
     async def finish(self, finish_seconds: float, clock: interfaces.IReactorTime) -> None:

@@ -127,5 +127,5 @@ class Dispatch:
             if self._calls.is_open:
                 raise
             raise ClientStateError(
-                f"producer {self._group} was stopped before a message's turn came: not sent"
+                f"producer {self._group} was stopped before the message was sent; it was not sent"
             ) from None

@@ -15,7 +15,7 @@ class BatchIncomplete(ClientError):
     def __init__(self, results: Sequence[SendResult], unsent: Sequence[Message], error: BaseException) -> None:
         super().__init__(
             f"{len(results)} batches were stored, the next one failed: {error}. `unsent` has the {len(unsent)} messages "
-            "from its first on; whether those of the failed batch were stored is not known"
+            "from that batch on; the failed batch may have been stored"
         )
         self.results = tuple(results)
         self.unsent = tuple(unsent)

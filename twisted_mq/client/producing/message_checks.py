@@ -32,7 +32,9 @@ class SendLimits:
         """Raise CompressorMissing if the library of `compress_type` is not installed."""
         check_compressor(self.compress_type)
         if self.compress_type is CompressionType.ZLIB and self.compress_level > zlib.Z_BEST_COMPRESSION:
-            raise ClientOptionIllegal(f"SendLimits.compress_level: ZLIB has levels up to 9, got {self.compress_level}")
+            raise ClientOptionIllegal(
+                f"SendLimits.compress_level: must be at most 9 for ZLIB, got {self.compress_level}"
+            )
 
 
 _BYTES = (bytes, bytearray, memoryview)
@@ -42,14 +44,14 @@ _topic_fault = functools.lru_cache(maxsize=1024)(topic_fault)
 def check_message(message: Message, limits: SendLimits) -> None:
     """Raise MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
     if not isinstance(message, Message):
-        raise MessageIllegal(f"a Message is needed, got {message!r}")
+        raise MessageIllegal(f"must be a Message, got {message!r}")
     fault = _topic_fault(message.topic)
     if fault is not None:
         raise MessageIllegal(f"topic {message.topic!r}: {fault}")
     if message.topic in NOT_ALLOWED_SEND_TOPICS:
-        raise MessageIllegal(f"topic {message.topic} belongs to the broker, nothing may be sent to it")
+        raise MessageIllegal(f"topic {message.topic} is a system topic; send to another topic")
     if not isinstance(message.body, _BYTES):
-        raise MessageIllegal(f"the body is of type {type(message.body).__name__}, bytes are needed")
+        raise MessageIllegal(f"the body must be bytes, got {type(message.body).__name__}")
     if not message.body:
         raise MessageIllegal("the body is empty")
     if len(message.body) > limits.max_message_size:
@@ -61,9 +63,9 @@ def check_message(message: Message, limits: SendLimits) -> None:
 def _check_properties(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         if not isinstance(name, str) or not isinstance(value, str) or not name:
-            raise MessageIllegal(f"property {name!r}: {value!r}: names and values are text, names are not empty")
+            raise MessageIllegal(f"property {name!r}: {value!r}: names and values must be str, and names not empty")
         if "\x01" in name + value or "\x02" in name + value:
-            raise MessageIllegal(f"property {name!r}: the characters 1 and 2 separate properties on the wire")
+            raise MessageIllegal(f"property {name!r}: must not contain the characters U+0001 and U+0002")
     size = len(encode_properties(properties).encode())
     if size > MAX_PROPERTIES_BYTES:
         raise MessageIllegal(f"the properties take {size} bytes, the limit is {MAX_PROPERTIES_BYTES}")
@@ -72,7 +74,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
 def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
     """Raise MessageIllegal for a batch that Apache's MessageBatch.generateFromList refuses."""
     if not messages:
-        raise MessageIllegal("a batch without messages")
+        raise MessageIllegal("a batch needs at least one message")
     first = messages[0]
     for message in messages:
         check_message(message, limits)
@@ -81,14 +83,14 @@ def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
         if message.topic.startswith(RETRY_PREFIX):
             raise MessageIllegal("messages of a retry topic cannot be sent in a batch")
         if message.topic != first.topic:
-            raise MessageIllegal(f"one batch has one topic, here are {first.topic} and {message.topic}")
+            raise MessageIllegal(f"a batch must have one topic, got {first.topic} and {message.topic}")
         if message.wait_store_message_ok != first.wait_store_message_ok:
-            raise MessageIllegal("one batch has one WAIT property, here it differs")
+            raise MessageIllegal("all messages of a batch must have the same WAIT property")
 
 
 def check_batch_size(size: int, limits: SendLimits) -> None:
     """Raise MessageIllegal if the messages together, as they are sent, exceed the limit of one message."""
     if size > limits.max_message_size:
         raise MessageIllegal(
-            f"the batch has {size} bytes, max_message_size is {limits.max_message_size}; send_batches splits it"
+            f"the batch has {size} bytes, max_message_size is {limits.max_message_size}; use send_batches, which splits it"
         )

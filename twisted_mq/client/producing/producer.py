@@ -125,7 +125,7 @@ class Producer:
     async def _start(self, require: Require | None) -> None:
         self.client.check_process()
         if self._started:
-            raise ClientStateError(f"producer {self.group} is started already")
+            raise ClientStateError(f"producer {self.group} is already started")
         await self.client.join_producer(self, require)
         self._started = True
         self._calls.open()

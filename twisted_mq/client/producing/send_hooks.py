@@ -73,5 +73,5 @@ class SendHooks:
 def copied(message: Message) -> Message:
     """Return the same message with a copy of its properties. Raises MessageIllegal for a value that is not a message."""
     if not isinstance(message, Message):
-        raise MessageIllegal(f"a Message is needed, got {message!r}")
+        raise MessageIllegal(f"must be a Message, got {message!r}")
     return Message(message.topic, message.body, message.flag, dict(message.properties))

@@ -29,7 +29,7 @@ from twisted_mq.remoting.errors import RemotingError
 
 ACTIONS = ("Pub", "Sub", "Create", "Update", "Delete", "Get", "List", "All")
 KINDS = {"Topic": "Topic", "Group": "Group", "Cluster": "Cluster"}
-STATES = {"enable": "may come in", "disable": "locked out"}
+STATES = {"enable": "may log in", "disable": "locked out"}
 _NAME = re.compile(r"[\w%.|-]{1,255}\*?|\*")
 MOST_PASSWORD = 256
 
@@ -110,14 +110,14 @@ async def _addresses(visit: Visit) -> list[str]:
     cluster = await visit.admin.cluster_info()
     found = [address for *_, address in brokers(cluster, sorted(cluster.cluster_addr_table or {}))]
     if not found:
-        raise BadInput("No broker is up.")
+        raise BadInput("No broker is running.")
     return found
 
 
 def _user(visit: Visit) -> str:
     name = visit.needed("user", "The user's name")
     if not re.fullmatch(r"[\w.@-]{1,64}", name):
-        raise BadInput(f"{name!r} is no name of a user: letters, digits and . _ - @ are.")
+        raise BadInput(f"{name!r} is not a valid user name: use letters, digits and . _ - @.")
     return name
 
 
@@ -135,7 +135,7 @@ async def create_user(visit: Visit) -> Answer:
     user, addresses = UserInfo(name, _password(visit), kind, None), await _addresses(visit)
     for address in addresses:
         await create_user_at(visit.admin, address, user)
-    visit.tell(f"User {name} is made at {len(addresses)} brokers.")
+    visit.tell(f"User {name} is created at {len(addresses)} brokers.")
     return Redirect("/access")
 
 
@@ -143,10 +143,10 @@ async def change_user(visit: Visit) -> Answer:
     """Change an account's password, or enable or disable it."""
     name, status = _user(visit), visit.text("status")
     if status and status not in STATES:
-        raise BadInput(f"{status!r} is no state of a user.")
+        raise BadInput(f"{status!r} is not a state of a user.")
     password = _password(visit) if visit.whole("password") else None
     if not status and password is None:
-        raise BadInput("Give another password, or another state.")
+        raise BadInput("Enter another password, or choose another state.")
     user, addresses = UserInfo(name, password, None, status or None), await _addresses(visit)
     for address in addresses:
         await update_user_at(visit.admin, address, user)
@@ -170,9 +170,9 @@ async def grant(visit: Visit) -> Answer:
     name, kind, resource = _user(visit), visit.text("kind"), visit.needed("resource", "The resource")
     actions = [one for one in visit.every("action") if one in ACTIONS]
     if kind not in KINDS or not _NAME.fullmatch(resource):
-        raise BadInput(f"{kind}:{resource} is no resource: as Topic:Orders, Topic:Ord* or Group:*.")
+        raise BadInput(f"{kind}:{resource} is not a resource: write it like Topic:Orders, Topic:Ord* or Group:*.")
     if not actions:
-        raise BadInput("Choose what the rule is about.")
+        raise BadInput("Choose the resource of the rule.")
     decision = "Deny" if visit.text("decision") == "Deny" else "Allow"
     ips = [one for one in re.split(r"[\s,]+", visit.text("ips")) if one]
     entry = PolicyEntryInfo(f"{kind}:{resource}", actions, ips or None, decision)
@@ -189,5 +189,5 @@ async def revoke(visit: Visit) -> Answer:
     subject, resource = visit.needed("subject", "The subject"), visit.needed("resource", "The resource")
     for address in await _addresses(visit):
         await delete_acl_at(visit.admin, address, subject, resource)
-    visit.tell(f"The rule of {subject} on {resource} is gone.")
+    visit.tell(f"The rule of {subject} on {resource} is deleted.")
     return Redirect("/access")

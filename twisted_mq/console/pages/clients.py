@@ -53,7 +53,7 @@ async def consume_directly(visit: Visit) -> Answer:
     found = await find_message(admin, topic, visit.needed("id", "The message's id"), None, known_brokers_alone=True)
     client_id = visit.text("client") or await _first_member(visit, group)
     if not is_push_type(await running_info(admin, group, client_id)):
-        raise BadInput(f"{client_id} takes messages by itself: only a consumer with a listener can be handed one.")
+        raise BadInput(f"{client_id} pulls messages itself: only a consumer with a listener can receive one.")
     header = ConsumeMessageDirectlyResultRequestHeader(
         consumer_group=group, client_id=client_id, topic=topic, msg_id=found.msg_id
     )

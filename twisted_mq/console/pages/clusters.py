@@ -97,9 +97,9 @@ async def change_setting(visit: Visit) -> Answer:
     known = await known_broker(visit.admin, visit.needed("address", "The broker's address"))
     key, value = visit.needed("key", "The key"), visit.text("value")
     if not _KEY.fullmatch(key):
-        raise BadInput(f"{key!r} is no key of a setting.")
+        raise BadInput(f"{key!r} is not a key of a setting.")
     await change_settings(visit.admin, known.address, {key: value})
-    visit.tell(f"{key} of {known.name} at {known.address} is {value} now.")
+    visit.tell(f"{key} of {known.name} at {known.address} is now {value}.")
     return Redirect(link("/broker", address=known.address))
 
 
@@ -109,7 +109,7 @@ async def change_writing(visit: Visit) -> Answer:
     is_on = visit.text("write") == "on"
     change = add_write_permission if is_on else wipe_write_permission
     counts = [await change(visit.admin, name_server, known.name) for name_server in visit.admin.name_servers]
-    what = "sends go to it again" if is_on else "clients send nothing to it once they have asked for its routes"
+    what = "clients send to it again" if is_on else "clients stop sending to it when they have updated their routes"
     visit.tell(f"{known.name}: {what}; {max(counts)} topics at {len(counts)} name servers.", good=max(counts) > 0)
     return Redirect(link("/broker", address=known.address))
 
@@ -120,7 +120,7 @@ async def known_broker(admin: AdminCalls, address: str) -> BrokerFigures:
     for one in brokers(cluster, sorted(cluster.cluster_addr_table or {})):
         if one[3] == address:
             return BrokerFigures(*one)
-    raise NotThere(f"No broker announced {address}. The overview has those that are up.")
+    raise NotThere(f"No broker is registered at {address}. The overview shows the running brokers.")
 
 
 async def _replication(admin: AdminCalls, shown: BrokerFigures) -> HARuntimeInfo | None:

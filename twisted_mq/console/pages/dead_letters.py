@@ -60,16 +60,16 @@ async def resend(visit: Visit) -> Answer:
         visit.jobs.start(name, state.not_resent, resend_all(visit.admin, name))
         return Redirect(link("/dead-letters/progress", name=name))
     sent = await _resend_chosen(visit.admin, name, visit.every("id"))
-    visit.tell(f"{sent} dead letters of {name} were sent again to the topics where they came from.", good=sent > 0)
+    visit.tell(f"{sent} dead letters of {name} were sent again to their original topics.", good=sent > 0)
     return Redirect(link("/dead-letters/group", name=name))
 
 
 async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
     """Send the chosen ones again; the progress of sending the others stays as it is."""
     if not ids:
-        raise BadInput("Choose the dead letters that shall be sent again.")
+        raise BadInput("Choose the dead letters to send again.")
     if len(ids) > MOST_RESENT:
-        raise BadInput(f"{MOST_RESENT} dead letters are sent again at once at most.")
+        raise BadInput(f"{MOST_RESENT} dead letters can be sent again at once at most.")
     topic = DLQ_PREFIX + group
     chosen = [await find_message(admin, topic, one, None, known_brokers_alone=True) for one in ids]
     if any(message.topic != topic for message in chosen):
@@ -85,7 +85,7 @@ async def progress(visit: Visit) -> Answer:
     name = visit.needed("name", "The group's name")
     job = visit.jobs.find(name)
     if job is None:
-        raise NotThere(f"Nothing of {name} is sent again, or the console was started anew since.")
+        raise NotThere(f"No resend of {name} is running, or the console was restarted.")
     return Page("dead_letters_progress.html", {"job": job, "state": await given_up_by(visit.admin, name)})
 
 
@@ -108,5 +108,5 @@ async def export(visit: Visit) -> Answer:
         lines.append(message_line(message).encode())
         total += len(lines[-1])
         if total > MOST_EXPORTED_BYTES:
-            raise BadInput(f"These are more than {MOST_EXPORTED_BYTES >> 20} MiB: take `mq dlq export {name}`.")
+            raise BadInput(f"These are more than {MOST_EXPORTED_BYTES >> 20} MiB: use `mq dlq export {name}`.")
     return Download(f"dead-letters-{name}.jsonl", "application/x-ndjson", b"".join(lines))

@@ -58,7 +58,7 @@ def _given(visit: Visit, config: SubscriptionGroupConfig) -> SubscriptionGroupCo
 async def _masters(visit: Visit) -> dict[str, str]:
     masters = await all_masters(visit.admin)
     if not masters:
-        raise BadInput("No master is up that could take the group.")
+        raise BadInput("No master is running to create the group.")
     return masters
 
 
@@ -70,12 +70,12 @@ async def create(visit: Visit) -> Answer:
         raise BadInput(fault)
     known = [one.broker_name for one in await at_brokers(visit.admin, name) if one.config is not None]
     if known:
-        raise BadInput(f"Group {name} is there already, at {', '.join(known)}: configure it on its page.")
+        raise BadInput(f"Group {name} already exists, at {', '.join(known)}: change it on its page.")
     config = _given(visit, SubscriptionGroupConfig(group_name=name))
     masters = await _masters(visit)
     for address in masters.values():
         await put_group(visit.admin, address, config)
-    visit.tell(f"Group {name} is made at {len(masters)} brokers.")
+    visit.tell(f"Group {name} is created at {len(masters)} brokers.")
     return Redirect(link("/group", name=name))
 
 
@@ -96,7 +96,7 @@ async def delete(visit: Visit) -> Answer:
     if visit.text("typed") != name:
         raise BadInput(f"Type the name {name} to delete it.")
     if name in BROKERS_GROUPS:
-        raise BadInput("The brokers' own groups stay.")
+        raise BadInput("System groups cannot be deleted.")
     clusters = sorted((await admin.cluster_info()).cluster_addr_table or {})
     await delete_group(admin, name, await _masters(visit), clusters, offsets="offsets" in visit.fields)
     visit.tell(f"Group {name} is deleted.")

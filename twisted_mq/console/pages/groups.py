@@ -119,7 +119,7 @@ async def group(visit: Visit) -> Answer:
     settings = await at_brokers(visit.admin, name)
     is_seen = state.connection is not None or state.lags is not None or any(one.config for one in settings)
     if not is_seen and name not in groups_among(await visit.admin.topic_list()):
-        raise NotThere(f"No broker knows a group {name}.")
+        raise NotThere(f"No broker has a group {name}.")
     members = await _members(visit.admin, state)
     infos = {one.client_id: one.info for one in members if one.info is not None}
     values = {
@@ -178,12 +178,12 @@ def _goal(visit: Visit) -> Goal:
     group, topic = visit.needed("name", "The group's name"), visit.needed("topic", "The topic")
     kind = visit.text("to", "time")
     if kind not in GOALS:
-        raise BadInput(f"{kind!r} is nowhere to go: take a time, the first message or the end.")
+        raise BadInput(f"{kind!r} is not a position: choose a time, the first message or the end.")
     if kind != "time":
         return Goal(group, topic, kind, FIRST_MS if kind == "earliest" else TO_THE_END)
     time_ms = visit.time_ms("time", "The time")
     if time_ms is None:
-        raise BadInput("Say to which time the group shall go.")
+        raise BadInput("Enter the time that the group should be reset to.")
     return Goal(group, topic, kind, time_ms)
 
 

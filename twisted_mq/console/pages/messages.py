@@ -33,7 +33,7 @@ async def messages(visit: Visit) -> Answer:
     """Show the forms, and the result of the one that was sent."""
     way, topic = visit.text("by", "time"), visit.text("topic")
     if way not in WAYS:
-        raise BadInput(f"{way!r} is no way to find messages.")
+        raise BadInput(f"{way!r} is not a way to find messages.")
     if way == "id" and topic and visit.text("id"):
         return Redirect(link("/message", topic=topic, id=visit.text("id")))
     queues = await _queues(visit, topic) if topic and way == "time" else None
@@ -115,7 +115,7 @@ async def message(visit: Visit) -> Answer:
     found = await _wanted(visit)
     kind = visit.text("view")
     if kind and kind not in VIEWS:
-        raise BadInput(f"{kind!r} is no view of a body.")
+        raise BadInput(f"{kind!r} is not a view of a body.")
     traces, trace_problem = await _traces(visit.admin, found)
     values = {
         "message": found,
@@ -154,12 +154,15 @@ async def _traces(admin: AdminCalls, found: MessageExt) -> tuple[Timeline | None
         kept = await messages_of_key(admin, TRACE_TOPIC, message_id, MOST_TRACES, 0, FOREVER_MS)
     except BrokerError as error:
         if error.response_code in (ResponseCode.NO_MESSAGE, ResponseCode.TOPIC_NOT_EXIST):
-            return None, "No client has traced this message: producers and consumers do so with message_trace=True."
+            return (
+                None,
+                "No client has traced this message. Enable traces with message_trace=True in producers and consumers.",
+            )
         return None, said(error)
     except (ProtocolError, RemotingError) as error:
         return None, said(error)
     try:
         shown = [one for trace in kept for one in traces_of(trace, message_id)]
     except ValueError:
-        return None, "A client's trace of this message can't be read."
+        return None, "A trace of this message cannot be read."
     return timeline(shown), ""

@@ -36,7 +36,7 @@ async def in_session(visit: Visit, work: Callable[[OrderSession], Coroutine[Any,
     """Run the work in a session of its own. Raises AdminError if the coordinator does not answer."""
     settings = visit.settings.coordinator
     if settings is None or visit.admin.reactor is None:
-        raise NotThere("This console was started without --coordinator: it asks nobody about ordered topics.")
+        raise NotThere("This console was started without --coordinator, so it does not show ordered topics.")
     try:
         coordinator = coordinator_for(settings, visit.admin.reactor)
         await coordinator.start()

@@ -80,7 +80,7 @@ async def topics(visit: Visit) -> Answer:
     own = own_topics_of(cluster)
     wanted, kind = visit.text("q").lower(), visit.text("kind", TopicKind.NORMAL)
     if kind not in (*TopicKind, "all"):
-        raise BadInput(f"{kind!r} is no kind of topics.")
+        raise BadInput(f"{kind!r} is not a kind of topics.")
     every = await visit.admin.topic_list()
     names = sorted(name for name in every if wanted in name.lower() and (kind == "all" or kind_of(name, own) == kind))
     shown = cut(names, visit.number("page", "The page", 1, 1))
@@ -192,7 +192,7 @@ def _numbers(visit: Visit) -> tuple[int, int, int]:
     writes = visit.number("write_queues", "Write queues", 8, 1, MOST_QUEUES)
     perm = visit.number("perm", "The permission", 6)
     if perm not in PERMISSIONS:
-        raise BadInput("The permission is to read, to write, or both.")
+        raise BadInput("The permission must be to read, to write, or both.")
     return reads, writes, perm
 
 
@@ -203,18 +203,18 @@ async def create(visit: Visit) -> Answer:
     if fault:
         raise BadInput(fault)
     if name in await visit.admin.topic_list():
-        raise BadInput(f"Topic {name} is there already: change it on its page.")
+        raise BadInput(f"Topic {name} already exists: change it on its page.")
     reads, writes, perm = _numbers(visit)
     kind, order = visit.text("type"), "order" in visit.fields
     if kind not in TYPES:
-        raise BadInput(f"{kind!r} is no type of messages.")
+        raise BadInput(f"{kind!r} is not a message type.")
     masters = await _chosen_masters(visit)
     attributes = {"+message.type": kind} if kind else {}
     for address in masters.values():
         await put_topic(visit.admin, address, TopicConfig(name, reads, writes, perm, order=order), attributes)
     if order:  # queues of a broker that is away do not move to others
         await visit.admin.put_order_setting(name, ";".join(f"{broker}:{writes}" for broker in masters))
-    visit.tell(f"Topic {name} is made at {len(masters)} brokers; its route follows within a moment.")
+    visit.tell(f"Topic {name} is created at {len(masters)} brokers; its route will follow soon.")
     return Redirect(link("/topics", q=name))
 
 
@@ -222,10 +222,10 @@ async def _chosen_masters(visit: Visit) -> dict[str, str]:
     """Return broker name -> address of the masters that a form names; all if it names none. Raises BadInput."""
     masters, chosen = await all_masters(visit.admin), visit.every("broker")
     if not masters:
-        raise BadInput("No master is up that could take the topic.")
+        raise BadInput("No master is running to create the topic.")
     unknown = [name for name in chosen if name not in masters]
     if unknown:
-        raise BadInput(f"No master is up of {', '.join(unknown)}.")
+        raise BadInput(f"No master of {', '.join(unknown)} is running.")
     return {name: address for name, address in masters.items() if not chosen or name in chosen}
 
 
@@ -247,7 +247,7 @@ async def delete(visit: Visit) -> Answer:
     if visit.text("typed") != name:
         raise BadInput(f"Type the name {name} to delete it.")
     if kind_of(name, await brokers_own_topics(admin)) == TopicKind.SYSTEM:
-        raise BadInput("The brokers' own topics stay.")
+        raise BadInput("System topics cannot be deleted.")
     route = await admin.topic_route(name)
     for broker in route.broker_datas or ():
         for address in (broker.broker_addrs or {}).values():
@@ -263,7 +263,7 @@ async def send(visit: Visit) -> Answer:
     """Send one message, as it was typed."""
     name, body = visit.needed("name", "The topic's name"), visit.whole("body").encode("utf-8", "replace")
     if len(body) > MOST_BODY_BYTES:
-        raise BadInput(f"The body has {len(body)} bytes; here {MOST_BODY_BYTES} may be sent at most.")
+        raise BadInput(f"The body has {len(body)} bytes; the limit of this page is {MOST_BODY_BYTES}.")
     message = Message.make(name, body, visit.text("tags") or None, visit.text("keys") or None, _properties(visit))
     delay_level = visit.number("delay_level", "The delay level", 0, 0, 18)
     if delay_level:
@@ -283,6 +283,6 @@ def _properties(visit: Visit) -> dict[str, str]:
     for line in filter(None, map(str.strip, visit.whole("properties").splitlines())):
         key, equals, value = line.partition("=")
         if not equals or not key.strip():
-            raise BadInput(f"Properties are lines of the form name=value, not {line!r}.")
+            raise BadInput(f"Properties must be lines of the form name=value, got {line!r}.")
         found[key.strip()] = value.strip()
     return found

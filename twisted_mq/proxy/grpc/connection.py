@@ -380,7 +380,7 @@ class GrpcConnection(protocol.Protocol):
         stream.incomplete = size
         slowest = self._shared.budget.came(self, self._incomplete)
         if slowest is not None:
-            slowest.cut("its requests have been on their way for the longest time, and take too much memory")
+            slowest.cut("incomplete requests use too much memory, and its requests are the oldest")
 
     def _message(self, stream: Stream, message: bytes) -> None:
         """Parse a message and hand it to its call. Raises GrpcError."""
@@ -388,7 +388,9 @@ class GrpcConnection(protocol.Protocol):
         try:
             request = stream.method.request.FromString(message)
         except DecodeError as error:
-            raise GrpcError(GrpcStatus.INTERNAL, f"message is no {stream.method.request.__name__}: {error}") from None
+            raise GrpcError(
+                GrpcStatus.INTERNAL, f"message is not a {stream.method.request.__name__}: {error}"
+            ) from None
         if stream.method.takes_stream:
             if stream.call.received is not None and not stream.call.is_over:
                 self._guard(stream, stream.call.received, request)
@@ -616,7 +618,7 @@ class GrpcConnection(protocol.Protocol):
         budget.taken(self)
         largest = budget.not_taken(self, self._unsent)
         if largest is not None:
-            largest.cut("it does not take its answers, and those that wait take too much memory")
+            largest.cut("waiting answers use too much memory, and it does not read its answers")
 
     def _done(self, stream: Stream) -> None:
         """Close a stream whose trailers are written."""
@@ -671,9 +673,9 @@ class GrpcConnection(protocol.Protocol):
             return
         for stream in list(self._streams.values()):
             if not stream.started and now - stream.began >= limits.request_seconds and stream.trailers is None:
-                self.end(stream.call, GrpcStatus.DEADLINE_EXCEEDED, "the request did not come")
+                self.end(stream.call, GrpcStatus.DEADLINE_EXCEEDED, "the request did not arrive")
             elif stream.stalled_since is not None and now - stream.stalled_since >= limits.stalled_seconds:
-                self.log.warn("stream reset, its answers are not taken: peer={peer}", peer=self.address)
+                self.log.warn("stream reset, its answers are not read: peer={peer}", peer=self.address)
                 self._reset(stream.call.stream_id, ErrorCodes.CANCEL)
                 self._forget(stream)
         if self._pinged_at is not None and now - self._pinged_at >= limits.ping_answer_seconds:

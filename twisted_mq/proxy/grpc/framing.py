@@ -47,7 +47,7 @@ class MessageDecoder:
         while len(buffer) >= GRPC_HEAD.size:
             compressed, length = GRPC_HEAD.unpack_from(buffer)
             if compressed > 1:
-                raise GrpcError(GrpcStatus.INTERNAL, f"compressed flag is {compressed}, 0 or 1 are allowed")
+                raise GrpcError(GrpcStatus.INTERNAL, f"compressed flag is {compressed}, it must be 0 or 1")
             if length > self._most_bytes:
                 raise self._too_large(length, self._most_bytes)
             end = GRPC_HEAD.size + length

@@ -88,7 +88,7 @@ class HeaderDecoder:
                 raise OversizedHeaderListError(f"headers have more than {self.max_header_list_size} bytes")
             found.append(pair)
         if self._limit > self.max_allowed_table_size:
-            raise InvalidTableSizeError("the dynamic table is larger than allowed")
+            raise InvalidTableSizeError("the dynamic table is larger than the limit")
         return found
 
     def _pair(self, index: int) -> Pair:
@@ -103,9 +103,7 @@ class HeaderDecoder:
         if size == 0x1F:
             size, at = _number(data, at, size)
         if size > self.max_allowed_table_size:
-            raise InvalidTableSizeError(
-                f"dynamic table of {size} bytes, at most {self.max_allowed_table_size} are allowed"
-            )
+            raise InvalidTableSizeError(f"dynamic table of {size} bytes, the limit is {self.max_allowed_table_size}")
         self.header_table_size = size
         return at
 

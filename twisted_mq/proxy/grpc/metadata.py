@@ -86,5 +86,5 @@ def _timeout(text: bytes | None) -> float | None:
         return None
     match = _TIMEOUT.fullmatch(text)
     if match is None:
-        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text.decode('utf-8', 'replace')!r} is no timeout")
+        raise GrpcError(GrpcStatus.INTERNAL, f"grpc-timeout {text.decode('utf-8', 'replace')!r} is not a timeout")
     return int(match[1]) * _UNIT_SECONDS[match[2]]

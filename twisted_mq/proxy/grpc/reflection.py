@@ -99,7 +99,7 @@ class Reflection:
         if kind == "all_extension_numbers_of_type" and request.all_extension_numbers_of_type in self._symbols:
             return {"all_extension_numbers_response": {"base_type_name": request.all_extension_numbers_of_type}}
         if kind is None:
-            error = GrpcStatus.INVALID_ARGUMENT, "the request asks for nothing"
+            error = GrpcStatus.INVALID_ARGUMENT, "the request has no message_request"
         else:
             error = GrpcStatus.NOT_FOUND, f"{kind}: not found"
         return {"error_response": {"error_code": int(error[0]), "error_message": error[1]}}

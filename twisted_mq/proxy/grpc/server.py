@@ -40,7 +40,7 @@ class GrpcServerFactory(protocol.ServerFactory):
     def doStart(self) -> None:
         super().doStart()
         if self._scan is None:
-            self._scan = PeriodicJob("look at gRPC connections", self.shared.clock, LOOK_SECONDS, self.look)
+            self._scan = PeriodicJob("check of gRPC connections", self.shared.clock, LOOK_SECONDS, self.look)
 
     def doStop(self) -> None:
         super().doStop()

@@ -58,7 +58,7 @@ class SecretTests(HandshakeCase):
         self.make(slave="another secret")
         lines = self.follow(0.5)
         self.assertRefused(
-            lines, "slave refused", "the slave's haSharedSecret is another one", "it refuses haSharedSecret"
+            lines, "slave refused", "the slave's haSharedSecret is different", "it refuses haSharedSecret"
         )
 
     def test_refused_slave_tries_with_growing_pauses(self) -> None:

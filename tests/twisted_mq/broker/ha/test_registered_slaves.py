@@ -118,7 +118,7 @@ class CountingTests(RegisteredSlavesCase):
         self.join(SLAVE)
         lines = [self.look(), self.look()]
         self.assertEqual(self.copies(), [])
-        said = "no name server tells which slaves are registered: no slave's copy counts until one does"
+        said = "no name server reports the registered slaves: no copy of a slave counts until one does"
         self.assertEqual(lines, [[said], []])
 
     def test_sends_that_wait_go_when_a_slave_turns_out_to_be_registered(self) -> None:
@@ -165,8 +165,8 @@ class CountingTests(RegisteredSlavesCase):
         lines = [self.look(), self.look()]
         line = (
             "slave's copy does not count, the name servers know no slave of broker-a at its address:"
-            f" slave={STRANGER}:40001. Where it is one, set haSharedSecret at both sides or name its host in"
-            " haAllowedSlaves; haCountRegisteredSlavesOnly=false counts everybody"
+            f" slave={STRANGER}:40001. If it is a slave, set haSharedSecret at both sides or add its host to haAllowedSlaves; "
+            "haCountRegisteredSlavesOnly=false counts every host"
         )
         self.assertEqual(lines, [[line], []])
 

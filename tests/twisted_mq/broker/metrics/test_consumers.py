@@ -129,7 +129,7 @@ def test_who_answers_nonsense_has_no_figures_any_more_and_is_named_once(code: in
             answer(one, body, code), answer(other)
             assert (over.called, shown(broker)) == (True, of_clients("other"))
     (line,) = lines(events)
-    start = f"consumer gives no figures: group=C client=one peer={PEER} "
+    start = f"consumer reports no metrics: group=C client=one peer={PEER} "
     assert line is not None and line.startswith(start) and said in line.removeprefix(start)
     turn(broker)
     answer(one), answer(other)
@@ -148,7 +148,7 @@ def test_who_does_not_answer_has_no_figures_after_two_seconds() -> None:
         broker.clock.advance(2)
     assert (over.called, shown(broker)) == (True, of_clients("other"))
     reason = f"no answer from {PEER} within 2 s"
-    assert lines(events) == [f"consumer gives no figures: group=C client=one peer={PEER} {reason}"]
+    assert lines(events) == [f"consumer reports no metrics: group=C client=one peer={PEER} {reason}"]
 
 
 def test_who_leaves_has_no_figures_at_once_and_is_not_named() -> None:
@@ -188,7 +188,7 @@ def test_few_are_asked_at_once_and_no_more_than_there_is_room_for(monkeypatch: p
             peers[1].send(second.answer(body=BODY))
             peers[2].send(third.answer(body=BODY))
             assert (over.called, asked(*peers), shown(broker)) == (True, [], of_clients("a", "b"))
-    assert lines(events) == ["figures only of the first 3 consumers and 2 topics of theirs"]
+    assert lines(events) == ["metrics only of the first 3 consumers and 2 of their topics"]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ class PushedFiguresTest(PageCase):
         self.assertIn("mq_namesrv_brokers", metrics_of(self.collector.requests[0][0]))
 
     async def test_a_target_is_needed(self) -> None:
-        with self.assertRaisesRegex(ConfigError, "metricsGrpcExporterTarget=: host:port of a collector is needed"):
+        with self.assertRaisesRegex(ConfigError, "metricsGrpcExporterTarget=: must be host:port of a collector"):
             await self.start(metrics_exporter_type=MetricsExporterType.OTLP_GRPC)
 
 
@@ -137,7 +137,7 @@ class PusherTest(TestCase):
             await pusher.push()
         lines = [formatEvent(one) for one in said]
         self.assertEqual(len(lines), 1)
-        self.assertRegex(lines[0], f"figures not pushed, tried again: target=127.0.0.1:{collector.port} ")
+        self.assertRegex(lines[0], f"metrics not pushed, retrying: target=127.0.0.1:{collector.port} ")
 
     async def test_what_a_collector_refuses_is_said_in_its_words(self) -> None:
         refusal = ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too many")
@@ -145,7 +145,7 @@ class PusherTest(TestCase):
         self.addCleanup(collector.stop)
         with capturedLogs() as said:
             await self.pusher(collector.port).push()
-        self.assertIn("3 figures refused: too many", formatEvent(said[0]))
+        self.assertIn("3 metrics refused: too many", formatEvent(said[0]))
 
 
 def test_each_kind_of_figure_has_its_form() -> None:

@@ -83,7 +83,7 @@ class HeadTests(OrderedCase):
         self.assertEqual((answer.ext_fields[ORDER_HEAD], answer.ext_fields[ORDER_EPOCH]), (self.first, "1"))
         self.assertEqual(
             answer.remark,
-            f"topic T, queue 0: {self.second} does not take this send, {self.first} takes them in epoch 1. Send there",
+            f"topic T, queue 0: {self.second} does not accept this send, {self.first} accepts them in epoch 1. Send there",
         )
 
     def test_head_refuses_another_epoch(self) -> None:
@@ -352,7 +352,7 @@ class BothLostTests(OrderedCase):
         answer = self.master(self.first).sent(b"1", self.mark(1))
         self.assertEqual(answer.code, ResponseCode.NO_PERMISSION)
         self.assertNotIn(ORDER_HEAD, answer.ext_fields)
-        self.assertIn("no group takes sends now", answer.remark or "")
+        self.assertIn("no group accepts sends now", answer.remark or "")
 
 
 class SessionTests(OrderedCase):
@@ -497,7 +497,7 @@ class OperatorTests(OrderedCase):
         client = self.master(self.first)
         answer = client.sent(b"2", self.mark(2))
         self.assertEqual(answer.code, ResponseCode.NO_PERMISSION)
-        self.assertIn('/topics/T/0: send: names a group twice, got ["a", "a"]', answer.remark or "")
+        self.assertIn('/topics/T/0: send: has a group twice, got ["a", "a"]', answer.remark or "")
         pulled = client.answer(client.pull())
         assert pulled is not None
         self.assertEqual(pulled.code, ResponseCode.NO_PERMISSION)

@@ -30,7 +30,7 @@ class MasterTests(SynchronousTestCase):
         return self.health.look()
 
     def test_without_a_slave(self) -> None:
-        self.assertEqual(self.look(), "no slaves replicate from it, exactly one is needed")
+        self.assertEqual(self.look(), "no slaves replicate from it; it needs exactly one")
         self.assertFalse(self.health.complete)
         self.assertEqual(self.health.confirmed, self.master.end)
 
@@ -47,12 +47,12 @@ class MasterTests(SynchronousTestCase):
         slave.report(self.master.end)
         self.assertIsNone(self.look(0.25))
         self.master.ha.master_session = lambda: 7
-        self.assertIn("its slave does not confirm its session", self.look(0.25) or "")
+        self.assertIn("its slave has not confirmed its session", self.look(0.25) or "")
 
     def test_two_slaves_are_one_too_many(self) -> None:
         for name in ("slave", "stranger"):
             join_by_hand(self.network, name).report(self.master.end)
-        self.assertEqual(self.look(0.25), "2 slaves replicate from it, exactly one is needed")
+        self.assertEqual(self.look(0.25), "2 slaves replicate from it; it needs exactly one")
 
     def test_strangers_links_count_neither_for_health_nor_against_it(self) -> None:
         """Also on a master whose sends wait for nobody: in an ordered group the slave's acknowledgements count."""
@@ -96,7 +96,7 @@ class MasterTests(SynchronousTestCase):
         slave.report(self.master.end)
         self.look(0.25)
         slave.transport.abortConnection()
-        self.assertEqual(self.look(0.25), "no slaves replicate from it, exactly one is needed")
+        self.assertEqual(self.look(0.25), "no slaves replicate from it; it needs exactly one")
         behind = self.master.end
         self.master.put(5)
         self.look(0.25)

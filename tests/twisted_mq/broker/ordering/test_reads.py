@@ -94,7 +94,7 @@ def test_slave_that_sends_a_reader_on_to_the_term_tells_what_its_group_passed_ov
         found = reads.read(TopicConfig("T"), 0, offset, "C", lambda: pytest.fail("nothing is read below the term"))
         assert (found.status, found.next_begin_offset) == (GetStatus.OFFSET_RESET, 3)
     told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
-    place = "messages passed over: topic=T queue=0 group=C"
+    place = "messages skipped: topic=T queue=0 group=C"
     assert told == [
         f"{place} epoch={epoch} firstOffset={first} count={count} reason={EARLIER_TERM}" for epoch, first, count in rows
     ]

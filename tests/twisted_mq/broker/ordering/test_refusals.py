@@ -57,7 +57,7 @@ def test_message_that_waits_is_refused_in_an_ordered_topic(name: str, value: str
     from twisted_mq.broker.processors.send_postponed import check_order
     from twisted_mq.protocol.errors import BrokerError
 
-    with pytest.raises(BrokerError, match=f"would come out of order: {name} is {value}") as caught:
+    with pytest.raises(BrokerError, match=f"would break its order: {name} is {value}") as caught:
         check_order({"UNIQ_KEY": "k", name: value}, "queues")
     assert caught.value.response_code == ResponseCode.NO_PERMISSION
 

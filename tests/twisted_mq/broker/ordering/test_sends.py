@@ -69,14 +69,14 @@ class Waiting(SynchronousTestCase):
         for flush in ("ASYNC_FLUSH", "SYNC_FLUSH"):
             waiting = self.begin(flush)
             self.units.learn(self.unit, NEXT, None)
-            self.assertIn("b takes them in epoch 2. Send there", self.refused(waiting))
+            self.assertIn("b accepts them in epoch 2. Send there", self.refused(waiting))
             self.fire()  # late, and told to nobody
 
     def test_what_waits_when_the_broker_stops_is_refused(self) -> None:
         for flush in ("ASYNC_FLUSH", "SYNC_FLUSH"):
             waiting = self.begin(flush)
             self.units.close("it stops")
-            self.assertIn("a does not take this send, it stops", self.refused(waiting))
+            self.assertIn("a does not accept this send, it stops", self.refused(waiting))
 
     def test_what_its_channel_gives_up_is_counted_no_more(self) -> None:
         for flush in ("ASYNC_FLUSH", "SYNC_FLUSH"):

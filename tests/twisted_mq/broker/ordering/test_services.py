@@ -176,7 +176,7 @@ class OptionTests(TestCase):
             ({"broker_role": "ASYNC_MASTER"}, "brokerRole=SYNC_MASTER and brokerId=0"),
             ({"broker_role": "SLAVE", "broker_id": 2}, "got brokerRole=SLAVE and brokerId=2"),
             ({"broker_role": "SYNC_MASTER", "order_coordinator": "zk:port"}, "'zk:port' is not HOST:PORT"),
-            ({"broker_role": "SYNC_MASTER", "order_coordinator_auth": "me"}, "orderCoordinatorAuth is not USER:PASSWORD"),
+            ({"broker_role": "SYNC_MASTER", "order_coordinator_auth": "me"}, "orderCoordinatorAuth must be USER:PASSWORD"),
         ]  # fmt: skip
         for options, text in rows:
             with self.assertRaises(ValueError) as caught:

@@ -111,7 +111,7 @@ def test_change_that_cannot_be_noted_leaves_the_message_as_it_was(desk: PopDesk)
     message = popped(desk)
     desk.controller.pop.revive_log.put_check_point = lambda point, queue_id: False  # type: ignore[method-assign]
     answer = desk.change(message, 60000)
-    assert (answer.code, answer.remark) == (1, "the check point was not stored, the message stays as it was")
+    assert (answer.code, answer.remark) == (1, "the check point was not stored, the message is not changed")
     desk.pass_time(16)
     assert [one.body for one in desk.stored("%RETRY%G_T")] == [b"b"]
 

@@ -185,7 +185,7 @@ def test_a_forged_check_point_stops_nothing_and_is_told_once_a_start(
     desk.pop(queueId=0)
     desk.pass_time(16)
     assert bodies(desk.pop()) == ["a"]
-    assert len([one for one in caplog.records if "messages passed over" in one.message]) == 1
+    assert len([one for one in caplog.records if "messages skipped" in one.message]) == 1
     assert {*desk.controller.groups.groups}.isdisjoint({"Nobody", "Nowhere"})
     desk.stop()
     again = PopDesk(tmp_path, restarted=desk)
@@ -240,7 +240,7 @@ def test_an_acknowledgement_of_what_was_not_popped_is_one_line(desk: PopDesk, ca
     forge(desk, "bAck", json.dumps(ack).encode())
     desk.pass_time(6)
     (told,) = [one.message for one in caplog.records if "not popped" in one.message]
-    assert told.startswith("revive log's messages passed over: queue=0 count=1 first=acknowledgement at ")
+    assert told.startswith("revive log's messages skipped: queue=0 count=1 first=acknowledgement at ")
     assert [one.body for one in desk.stored(RETRY)] == [b"a"]
 
 

@@ -55,7 +55,7 @@ def test_claimed_real_topic_is_replaced() -> None:
 
 
 def test_level_that_is_no_number_is_refused() -> None:
-    with pytest.raises(BrokerError, match="property DELAY: a level from 1 on is needed, got 'soon'"):
+    with pytest.raises(BrokerError, match="property DELAY: must be a level of at least 1, got 'soon'"):
         applied(message(DELAY="soon"))
 
 

@@ -151,7 +151,7 @@ def test_a_level_that_fails_does_not_hold_the_others_back_and_is_told_once(caplo
     service.turn()
     assert service.offsets == {2: 1}
     assert [one.message for one in caplog.records if "failed" in one.message] == [
-        "delivery of a delay level failed, tried again: level=1"
+        "delivery of a delay level failed, retrying: level=1"
     ]
     store.get_message = read
     while service.turn():

@@ -79,7 +79,7 @@ def test_a_broker_that_is_down_gets_an_empty_row_and_a_warning():
         "CapCluster", "broker-cap", "0", "127.0.0.2:20911", "0.00(,ms)", "0.00(,ms|,ms)", "0-0(0.0w,", "0.0,", "0.0)",
         "0.00", "0.0000", "false",
     ]  # fmt: skip
-    assert warnings == ["no figures from broker 127.0.0.2:20911: connect to 127.0.0.2:20911 failed: refused"]
+    assert warnings == ["no metrics from broker 127.0.0.2:20911: connect to 127.0.0.2:20911 failed: refused"]
 
 
 def test_figures_that_a_broker_does_not_report_print_as_java_prints_them():

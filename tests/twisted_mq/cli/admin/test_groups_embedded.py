@@ -253,7 +253,7 @@ class SettingsTests(AdminCase):
             ],
         )
         refused = await self.fails(f"setConsumeMode -b BROKER -t {TOPIC} -g {OTHER} -m PUSH")
-        self.assertEqual(refused, "Option -m is PULL or POP, got 'PUSH'")
+        self.assertEqual(refused, "Option -m must be PULL or POP, got 'PUSH'")
 
     async def test_a_reset_without_members_moves_each_queue(self) -> None:
         await self.run_line(f"updateSubGroup -b BROKER -g {OTHER}")
@@ -273,4 +273,4 @@ class SettingsTests(AdminCase):
 
     async def test_neither_broker_nor_cluster_is_wrong_usage(self) -> None:
         self.assertIn("[-b a broker's address", await self.fails(f"deleteSubGroup -g {OTHER}"))
-        self.assertIn("no cluster 'nosuch'", await self.fails(f"deleteSubGroup -c nosuch -g {OTHER}"))
+        self.assertIn("does not know cluster 'nosuch'", await self.fails(f"deleteSubGroup -c nosuch -g {OTHER}"))

@@ -17,5 +17,5 @@ def test_a_message_has_the_size_that_is_asked_for(values: dict[str, str], size: 
 
 @pytest.mark.parametrize("size", ["-1", str(MOST + 1), "9" * 30])
 def test_more_than_a_producer_sends_is_refused_before_it_is_made(size: str) -> None:
-    with pytest.raises(UsageError, match=f"Option -s needs 0 to {MOST} bytes, got {size}"):
+    with pytest.raises(UsageError, match=f"Option -s must be 0 to {MOST} bytes, got {size}"):
         body_size(CommandLine({"s": size}))

@@ -57,11 +57,11 @@ def test_every_option_reaches_the_settings():
 @pytest.mark.parametrize(
     ("values", "text"),
     [
-        ({"p": "8"}, "Option -p is 2 (write), 4 (read) or 6 (both), got 8"),
-        ({"r": "x"}, "Option -r needs a whole number, got 'x'"),
-        ({"a": "k=v"}, "Option -a: 'k=v' is neither +key=value nor -key"),
-        ({"a": "+k"}, "Option -a: '+k' is neither +key=value nor -key"),
-        ({"a": "+k=1,+k=2"}, "Option -a: '+k' is given twice"),
+        ({"p": "8"}, "Option -p must be 2 (write), 4 (read) or 6 (both), got 8"),
+        ({"r": "x"}, "Option -r must be a whole number, got 'x'"),
+        ({"a": "k=v"}, "Option -a: 'k=v' must be +key=value or -key"),
+        ({"a": "+k"}, "Option -a: '+k' must be +key=value or -key"),
+        ({"a": "+k=1,+k=2"}, "Option -a: '+k' is given more than once"),
     ],
 )
 def test_wrong_values_are_named(values, text):
@@ -104,13 +104,15 @@ def test_the_first_order_entry_needs_no_older_one():
 
 
 def test_a_broker_that_is_not_registered_is_named():
-    with pytest.raises(CliError, match=r"no broker announced other:1; see `mqadmin clusterList` for the addresses"):
+    with pytest.raises(
+        CliError, match=r"no broker is registered at other:1; `mqadmin clusterList` lists the addresses"
+    ):
         run(NameServer(), "updateTopic -b other:1 -t T -o true")
 
 
 def test_an_unknown_cluster_is_an_error_that_names_the_known_ones():
     with pytest.raises(ClusterUnknown) as caught:
         run(NameServer(), "updateTopic -c Other -t T")
-    assert str(caught.value) == "no cluster 'Other' at this name server; it knows: C"
+    assert str(caught.value) == "this name server does not know cluster 'Other'; it knows: C"
     with pytest.raises(ClusterUnknown):
         run(NameServer(), "deleteTopic -c Other -t T")

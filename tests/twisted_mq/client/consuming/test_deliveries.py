@@ -103,7 +103,7 @@ class DeliveriesCase(SynchronousTestCase):
         answer.cancel()
         self.failureResultOf(answer, defer.CancelledError)
         assert delivery is not None
-        self.assertRaisesRegex(DeliveryEnded, "the consumer stopped; it comes again", delivery.acknowledge)
+        self.assertRaisesRegex(DeliveryEnded, "the consumer stopped; it will be delivered again", delivery.acknowledge)
         self.deliveries.close()
         self.assertEqual(self.clock.getDelayedCalls(), [])
 

@@ -73,7 +73,7 @@ def test_work_that_failed_is_done_again(seen: SeenKeys) -> None:
 
 
 def test_while_it_is_handled_another_consumer_is_told(seen: SeenKeys) -> None:
-    told = pytest.raises(HandledElsewhere, match="Orders/K1 is handled by another consumer now")
+    told = pytest.raises(HandledElsewhere, match="Orders/K1 is being handled by another consumer")
     with once(seen, MESSAGE), told, once(seen, MESSAGE):
         pytest.fail("it was entered twice")
     with once(seen, MESSAGE) as fresh:

@@ -50,10 +50,10 @@ def test_names_of_topics_are_all_of_their_messages(face: str, kind: str, topics:
 @pytest.mark.parametrize(
     ("topics", "told"),
     [
-        ("Orders", "topics: a list or dict is needed, got 'Orders'; write [\"Orders\"]"),
-        (7, "topics: a list or dict is needed, got 7; write {\"Orders\": \"*\"}"),
-        ([7], "topics: names and expressions are texts, got 7: '*'; write {\"Orders\": \"*\"}"),
-        ({"a": None}, "topics: names and expressions are texts, got 'a': None; write {\"Orders\": \"*\"}"),
+        ("Orders", "topics: must be a list or dict, got 'Orders'; write [\"Orders\"]"),
+        (7, "topics: must be a list or dict, got 7; write {\"Orders\": \"*\"}"),
+        ([7], "topics: names and expressions must be str, got 7: '*'; write {\"Orders\": \"*\"}"),
+        ({"a": None}, "topics: names and expressions must be str, got 'a': None; write {\"Orders\": \"*\"}"),
     ],
     ids=repr,
 )  # fmt: skip
@@ -66,21 +66,23 @@ def test_topics_of_another_kind(topics: Any, told: str) -> None:
     [
         (
             "http://127.0.0.1:9876/",
-            "namesrv 'http://127.0.0.1:9876/': name servers are not reached by http; write '127.0.0.1:9876', the host and "
+            "namesrv 'http://127.0.0.1:9876/': name servers do not use http; write '127.0.0.1:9876', the host and "
             "port of a name server",
         ),
         (
             "localhost",
             "namesrv 'localhost': 'localhost' is not an address of the form host:port; write localhost:9876, with the port",
         ),
-        (9876, "namesrv: 9876 is no text and no list of texts; write host:port, as 127.0.0.1:9876"),
+        (9876, "namesrv: 9876 must be str or a list of str; write host:port, such as 127.0.0.1:9876"),
         ([("127.0.0.1", 9876)], None),
     ],
     ids=repr,
 )
 def test_name_servers_that_are_none(face: str, namesrv: Any, told: str | None) -> None:
     text = refused(lambda: make(face, "Producer", namesrv))
-    assert text == (told or f"namesrv: {namesrv!r} is no text and no list of texts; write host:port, as 127.0.0.1:9876")
+    assert text == (
+        told or f"namesrv: {namesrv!r} must be str or a list of str; write host:port, such as 127.0.0.1:9876"
+    )
 
 
 OPTIONS = [
@@ -98,7 +100,7 @@ def test_options_of_another_class(face: str, kind: str, argument: str, given: st
     options = getattr(FACES[face], given)
     text = refused(lambda: make(face, kind, **{argument: options()}))
     assert text.startswith(f"{argument}: ")
-    assert f"is needed, got a {given}" in text
+    assert ": must be " in text and f", got a {given}" in text
     assert f"got the class {given}; write {given}(...)" in refused(lambda: make(face, kind, **{argument: options}))
 
 
@@ -107,40 +109,40 @@ def test_options_of_a_client_are_a_clients(face: str, kind: str) -> None:
     made = getattr(FACES[face], kind)
     given = (Clock(), NAMESRV) if face == "client" else (NAMESRV,)
     told = refused(lambda: made(*given, options=client.ProducerOptions()))
-    assert told == "options: ClientOptions is needed, got a ProducerOptions"
+    assert told == "options: must be ClientOptions, got a ProducerOptions"
 
 
 def test_client_of_another_face() -> None:
     other = blocking.MQClient(NAMESRV)
     told = refused(lambda: aio.Producer(group="g", client=other))  # type: ignore[arg-type]
-    assert told == "client: aio.MQClient is needed, got a blocking.MQClient"
+    assert told == "client: must be aio.MQClient, got a blocking.MQClient"
 
 
 def test_options_beside_a_client_that_has_some() -> None:
     shared = aio.MQClient(NAMESRV)
     told = refused(lambda: aio.Producer(group="g", client=shared, client_options=aio.ClientOptions()))
-    assert told == "client_options: the client has options already; write MQClient(..., options=...)"
+    assert told == "client_options: the client already has options; write MQClient(..., options=...)"
 
 
 def test_address_in_place_of_the_reactor() -> None:
     told = refused(lambda: client.Producer(NAMESRV, "g"))  # type: ignore[arg-type]
-    assert told.startswith(f"reactor: Twisted's reactor is needed, got {NAMESRV!r}; without one use twisted_mq.aio")
+    assert told.startswith(f"reactor: must be Twisted's reactor, got {NAMESRV!r}; without one use twisted_mq.aio")
 
 
 @pytest.mark.parametrize("group", [None, 7, b"g"])
 def test_group_that_is_no_text(face: str, group: Any) -> None:
     told = refused(lambda: make(face, "Producer", group=group))
-    assert told == f'group: a text is needed, got {group!r}; write group="orders"'
+    assert told == f'group: must be str, got {group!r}; write group="orders"'
 
 
 def test_listener_that_is_no_function(face: str) -> None:
     told = refused(lambda: make(face, "PushConsumer", listener="print"))
-    assert told.startswith("listener: a function is needed, got 'print'; write def listener(messages, context)")
+    assert told.startswith("listener: must be a function, got 'print'; write def listener(messages, context)")
 
 
 def test_check_that_is_no_function(face: str) -> None:
     told = refused(lambda: make(face, "TransactionProducer", check=client.TransactionState.COMMIT))
-    assert told.startswith("check: a function is needed, got <TransactionState.COMMIT")
+    assert told.startswith("check: must be a function, got <TransactionState.COMMIT")
 
 
 @pytest.mark.parametrize(
@@ -150,16 +152,16 @@ def test_check_that_is_no_function(face: str) -> None:
             client.ConsumerOptions,
             "message_model",
             "BROADCASTING",
-            "MessageModel is needed, got 'BROADCASTING'; write MessageModel.CLUSTERING or MessageModel.BROADCASTING",
+            "must be MessageModel, got 'BROADCASTING'; write MessageModel.CLUSTERING or MessageModel.BROADCASTING",
         ),
-        (client.ConsumerOptions, "blocking_listener", 1, "bool is needed, got 1"),
-        (client.ConsumerOptions, "hooks", print, f"a list or tuple is needed, got {print!r}; write [hook]"),
-        (client.ConsumerOptions, "allocate", "averagely", "a function is needed, got 'averagely'"),
-        (client.ProducerOptions, "auto_batch", True, "AutoBatch or None is needed, got True"),
-        (client.ProducerOptions, "limits", 4096, "SendLimits is needed, got 4096"),
-        (client.ClientOptions, "access_key", b"key", "str or None is needed, got b'key'"),
-        (client.ClientOptions, "tls_enable", "true", "bool is needed, got 'true'"),
-        (client.SendLimits, "compress_level", 23, "a number from 0 to 22 is needed, got 23"),
+        (client.ConsumerOptions, "blocking_listener", 1, "must be bool, got 1"),
+        (client.ConsumerOptions, "hooks", print, f"must be a list or tuple, got {print!r}; write [hook]"),
+        (client.ConsumerOptions, "allocate", "averagely", "must be a function, got 'averagely'"),
+        (client.ProducerOptions, "auto_batch", True, "must be AutoBatch or None, got True"),
+        (client.ProducerOptions, "limits", 4096, "must be SendLimits, got 4096"),
+        (client.ClientOptions, "access_key", b"key", "must be str or None, got b'key'"),
+        (client.ClientOptions, "tls_enable", "true", "must be bool, got 'true'"),
+        (client.SendLimits, "compress_level", 23, "must be a number from 0 to 22, got 23"),
     ],
     ids=lambda one: getattr(one, "__name__", None),
 )

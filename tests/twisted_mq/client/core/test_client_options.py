@@ -15,5 +15,5 @@ def test_credentials_are_whole_or_none() -> None:
     assert options.credentials == Credentials("ada", "planted", "planted")
     assert "planted" not in repr(options)
     for half in (ClientOptions(access_key="ada"), ClientOptions(secret_key="planted")):
-        with pytest.raises(ClientOptionIllegal, match=r"^access_key and secret_key are needed both, or none of them$"):
+        with pytest.raises(ClientOptionIllegal, match=r"^access_key and secret_key must be given together$"):
             _ = half.credentials

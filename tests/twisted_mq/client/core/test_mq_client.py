@@ -95,7 +95,7 @@ class Connecting(ClientCase):
         tried = attempts.count(broker.address)
         self.assertTrue(20 <= tried <= 35, tried)
         errors = [self.run_to_failure(producer.send(Message("T", b"x")), SendFailed) for _ in range(2)]
-        self.assertRegex(str(errors[1]), r"refused.* \(tried \d+ times, again in \d\.\d s\)")
+        self.assertRegex(str(errors[1]), r"refused.* \(tried \d+ times, retry in \d\.\d s\)")
         self.cluster.network.listen(broker.address, broker.factory)
         self.advance(0.6, step=0.1)
         self.run_to_end(producer.send(Message("T", b"x")))

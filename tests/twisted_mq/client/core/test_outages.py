@@ -44,7 +44,7 @@ class OneOutage(ConsumerCase):
             self.advance(1)
             self.assertEqual(self.seen["c1"][-1], b"%d" % seconds)
             first, last = self.warned()
-            self.assertIn(f"not reached, tried again until it is: {self.broker.address}", first)
+            self.assertIn(f"not reached, retrying: {self.broker.address}", first)
             self.assertRegex(last, rf"reached again: {self.broker.address} after \d+\.\d s")
 
     def test_a_broker_that_left_the_routes_is_found_soon_after_its_return(self) -> None:

@@ -30,14 +30,14 @@ def test_a_moment_is_a_datetime_or_seconds(given: Any, expected: int) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (1_795_217_217_000, "it looks like milliseconds, give seconds as time.time() does"),
-        (0, "give a datetime, or seconds since 1970"),
-        (-1.0, "give a datetime, or seconds since 1970"),
-        (math.inf, "give a datetime, or seconds since 1970"),
-        (datetime(1999, 1, 1, tzinfo=UTC), "lies outside 2000 to 2100"),
-        (math.nan, "a datetime or seconds since 1970 is needed"),
-        ("2026-11-22", "a datetime or seconds since 1970 is needed"),
-        (True, "a datetime or seconds since 1970 is needed"),
+        (1_795_217_217_000, "it looks like milliseconds; use seconds, like time.time()"),
+        (0, "use a datetime, or seconds since 1970"),
+        (-1.0, "use a datetime, or seconds since 1970"),
+        (math.inf, "use a datetime, or seconds since 1970"),
+        (datetime(1999, 1, 1, tzinfo=UTC), "is outside of the years 2000 to 2100"),
+        (math.nan, "must be a datetime or seconds since 1970"),
+        ("2026-11-22", "must be a datetime or seconds since 1970"),
+        (True, "must be a datetime or seconds since 1970"),
     ],
 )
 def test_a_moment_that_cannot_be_meant_is_refused(given: Any, said: str) -> None:

@@ -93,5 +93,5 @@ def test_a_value_that_is_none_is_not_sent() -> None:
 def test_a_topics_name_and_functions_are_checked() -> None:
     with pytest.raises(ClientOptionIllegal, match="topic 'no good': "):
         TypedTopic("no good", as_text)
-    with pytest.raises(ClientOptionIllegal, match="loads: a function is needed, got None"):
+    with pytest.raises(ClientOptionIllegal, match="loads: must be a function, got None"):
         Serializer(bytes, None)  # type: ignore[arg-type]

@@ -208,7 +208,7 @@ class Consuming(ConsumerCase):
         with self.assertLogs("twisted_mq", "WARNING") as told:
             self.started()
         self.assertEqual(self.seen, ["2", "3"])
-        expected = "messages passed over: topic=T queue=0 group=a epoch=1 firstOffset=0 count=1"
+        expected = "messages skipped: topic=T queue=0 group=a epoch=1 firstOffset=0 count=1"
         self.assertEqual([one.getMessage() for one in told.records], [expected])
 
 

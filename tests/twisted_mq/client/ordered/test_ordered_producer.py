@@ -183,7 +183,7 @@ class Sending(ProducerCase):
         error = self.run_to_failure(producer.send(Message("T", b"x"), queue=2), QueueUnknown)
         self.assertEqual(str(error), "topic T has the ordered queues 0 to 1, not 2")
         error = self.run_to_failure(producer.send(Message("T", b"x")), QueueUnknown)
-        self.assertEqual(str(error), "topic T has 2 ordered queues: say which by queue= or key=")
+        self.assertEqual(str(error), "topic T has 2 ordered queues: choose one with queue= or key=")
 
     def test_what_can_not_be_ordered_is_refused_before_it_leaves(self) -> None:
         producer = self.producer()
@@ -215,7 +215,7 @@ class Sending(ProducerCase):
         producer = self.producer(waiting_messages=2)
         sends = self.send(producer, "1", "2", "3")
         error = self.failureResultOf(sends[2], TooMuchWaits).value
-        self.assertIn("2 messages of 2 bytes wait already", str(error))
+        self.assertIn("2 messages of 2 bytes are already waiting", str(error))
         self.head(self.a, 1)
         for one in sends[:2]:
             self.successResultOf(one)
@@ -377,10 +377,10 @@ class Failing(ProducerCase):
             error.reasons,
             (
                 "a: its slave (brokerId 1) is not connected to the coordinator",
-                "b still has messages of epoch 3, it joins again when all its consumer groups have consumed them",
+                "b still has messages of epoch 3, it joins again after all its consumer groups have consumed them",
             ),
         )
-        self.assertIn("no broker group took sends of topic T queue 0 within 5 s; it was not stored", str(error))
+        self.assertIn("no broker group accepted sends of topic T queue 0 within 5 s; it was not stored", str(error))
         self.failureResultOf(sends[1], SendGivenUp)
 
     def test_send_waits_for_a_head(self) -> None:
@@ -403,7 +403,7 @@ class Failing(ProducerCase):
         self.advance(2)
         error = self.failureResultOf(send, QueueBlocked).value
         self.assertIn("topic T queue 0 is blocked", str(error))
-        self.assertIn("names a group twice", str(error))
+        self.assertIn("has a group twice", str(error))
 
     def test_topic_that_is_deleted_fails_what_waits(self) -> None:
         (send,) = self.send(self.producer(), "1")

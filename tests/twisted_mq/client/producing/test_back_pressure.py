@@ -91,7 +91,7 @@ class Unawaited(ProducerCase):
         self.advance(1.25)
         self.successResultOf(stopping)
         said = [str(self.failureResultOf(one, ClientStateError).value) for one in sends]
-        self.assertIn("it may have been sent", said[0])
+        self.assertIn("the message may have been sent", said[0])
         self.assertIn("not sent", said[1])
         self.assertEqual(len(self.a.headers(SEND)), 2)
         self.a.silent.clear()

@@ -41,7 +41,7 @@ class Splitting(ProducerCase):
     def test_messages_too_large_together_are_refused_in_one_batch(self) -> None:
         producer = self.started(SMALL)
         error = self.run_to_failure(producer.send_batch([Message("T", b"x" * 200)] * 2), MessageIllegal)
-        self.assertIn("send_batches splits it", str(error))
+        self.assertIn("use send_batches, which splits it", str(error))
         self.assertEqual(self.stored(self.a), [])
 
     def test_messages_leave_in_as_many_batches_as_they_need(self) -> None:

@@ -118,7 +118,7 @@ class AtOnce(ProducerCase):
         stopping = self.begin(producer.stop(finish_seconds=1))
         self.advance(1.25)
         self.successResultOf(stopping)
-        self.assertIn("it may have been sent", str(self.failureResultOf(sending, ClientStateError).value))
+        self.assertIn("the message may have been sent", str(self.failureResultOf(sending, ClientStateError).value))
         self.assert_no_timers()
 
     def test_stop_waits_for_it(self) -> None:

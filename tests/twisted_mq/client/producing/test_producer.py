@@ -351,7 +351,7 @@ class NoWay(ProducerCase):
         self.a.refuse[SEND] = BrokerError(ResponseCode.TOPIC_NOT_EXIST, "topic[New] not exist, apply first please!")
         error = self.run_to_failure(self.started().send(Message("New", b"x")), TopicCreationRefused, seconds=1)
         self.assertIn(
-            "no broker there creates topics by itself (topic[New] not exist, apply first please!)", str(error)
+            "no broker there creates topics automatically (topic[New] not exist, apply first please!)", str(error)
         )
         self.assertIn("mqadmin updateTopic -n 10.0.0.1:9876 -c DefaultCluster -t New", str(error))
 
@@ -385,7 +385,7 @@ class NoWay(ProducerCase):
         for sending in (producer.send, producer.send_one_way):
             self.run_to_failure(sending(Message("T", b"")), MessageIllegal)
             error = self.run_to_failure(sending("text"), MessageIllegal)
-            self.assertIn("a Message is needed, got 'text'", str(error))
+            self.assertIn("must be a Message, got 'text'", str(error))
         self.run_to_failure(producer.send_batch([]), MessageIllegal)
         self.run_to_failure(producer.send_batch([b"x"]), MessageIllegal)
         self.assertEqual(self.cluster.network.attempts, [])
