@@ -42,7 +42,7 @@ class AccountsOfTheCluster(ConsoleCase):
         await self.log_in(access_key="root", secret_key=ROOT.secret_key)
         self.assertIn("root operator", (await self.get("/")).words)
         made = await self.submit("/topics/create", name="Made", read_queues=1, write_queues=1, perm=6)
-        self.assertIn("Topic Made is made", made.words)
+        self.assertIn("Topic Made is created", made.words)
         self.cookie = None
         await self.log_in(access_key="ada", secret_key=ADA.secret_key)
         self.assertIn("ada read only", (await self.get("/")).words)
