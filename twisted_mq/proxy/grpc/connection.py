@@ -295,7 +295,7 @@ class GrpcConnection(protocol.Protocol):
 
     def resumeProducing(self) -> None:
         self._paused = False
-        for stream in list(self._streams.values()):
+        for stream in list(self._stalled):
             self._pump(stream)
         self._flush()
         if self._paused or self._next_slice is not None:
