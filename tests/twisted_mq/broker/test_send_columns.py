@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -209,15 +209,67 @@ def test_answers_wait_for_the_disk_and_leave_together() -> None:
     assert taken_by(broker)[0] >= 6
 
 
-def test_a_disk_that_is_late_is_told_to_each() -> None:
-    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+def known(broker: BrokerInMemory, durable: Callable[[], object]) -> Peer:
+    """A client whose first sends are durable, and whose next six come together."""
     peer = broker.connect()
+    for one in sends(4):
+        peer.channel.dataReceived(one)
+        durable()
+    assert [answer.code for answer in peer.received()] == [0] * 4
+    return peer
+
+
+def waiting_streak(broker: BrokerInMemory, peer: Peer) -> list[int]:
+    """Have six sends come together, that wait. Returns where each of them ends in the log."""
+    start = broker.store.max_physical_offset()
+    before, _ = taken_by(broker)
     peer.channel.dataReceived(b"".join(sends(6)))
-    broker.store.flush()
-    peer.received()
-    peer.channel.dataReceived(b"".join(sends(6)))
+    assert (peer.received(), taken_by(broker)[0] - before, broker.traffic.pending_answers) == ([], 6, 6)
+    size = (broker.store.max_physical_offset() - start) // 6
+    return [start + size * number for number in range(1, 7)]
+
+
+def told(peer: Peer) -> list[tuple[int, int]]:
+    return [(answer.opaque - 1000, answer.code) for answer in peer.received()]
+
+
+@pytest.mark.parametrize("done", range(7))
+def test_each_send_of_a_streak_is_told_whether_the_disk_has_it_in_time(done: int) -> None:
+    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    peer = known(broker, broker.store.flush)
+    late: list[Callable[[bool], None]] = []
+    broker.store.when_flushed = lambda offset, callback: late.append(callback)
+    ends = waiting_streak(broker, peer)
+    broker.store.flushed_offset = lambda: ends[done - 1] if done else ends[0] - 1
+    for callback in late:
+        callback(False)
+    codes = [ResponseCode.SUCCESS] * done + [ResponseCode.FLUSH_DISK_TIMEOUT] * (6 - done)
+    assert (told(peer), broker.traffic.pending_answers) == ([*enumerate(codes)], 0)
+
+
+@pytest.mark.parametrize("done", range(7))
+def test_each_send_of_a_streak_is_told_whether_a_slave_has_it_in_time(done: int) -> None:
+    broker = broker_of(broker_role="SYNC_MASTER", in_sync_replicas=2)
+    transfers = broker.controller.ha.transfers
+    peer = known(broker, lambda: transfers.acknowledged([broker.store.max_physical_offset()]))
+    ends = waiting_streak(broker, peer)
+    transfers.acknowledged([ends[done - 1] if done else ends[0] - 1])
+    transfers.acknowledged([0])  # the slave is gone, and another one begins
     broker.clock.advance(60)
-    assert {answer.code for answer in peer.received()} <= {ResponseCode.FLUSH_DISK_TIMEOUT}
+    codes = [ResponseCode.SUCCESS] * done + [ResponseCode.FLUSH_SLAVE_TIMEOUT] * (6 - done)
+    assert (told(peer), broker.traffic.pending_answers) == ([*enumerate(codes)], 0)
+
+
+def test_sends_that_wait_are_counted_once_however_they_came() -> None:
+    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH", send_thread_pool_queue_capacity=8)
+    peer, other = known(broker, broker.store.flush), broker.connect()
+    waiting_streak(broker, peer)
+    other.channel.dataReceived(sends(1)[0])
+    assert other.received() == []
+    peer.channel.dataReceived(b"".join(sends(6)))
+    assert told(peer) == [(number, ResponseCode.SYSTEM_BUSY) for number in range(1, 6)]
+    broker.store.flush()
+    assert [answer.code for answer in peer.received() + other.received()] == [0] * 8
 
 
 def test_sends_that_wait_past_the_limits_are_refused_each() -> None:

@@ -44,6 +44,12 @@ class Durability:
             return broker.flushed(offset).addCallback(WAIT_FOR_ALL.__getitem__)
         return self._both(offset, broker.ha.replicated(offset))
 
+    def code_of(self, offset: int) -> int:
+        """Return SUCCESS, or what was not reached yet, for an offset below one that `reached` was asked for."""
+        broker = self._broker
+        flushed = not self._flushes or broker.store.flushed_offset() >= offset
+        return _code(flushed, not self._replicates or broker.ha.was_replicated(offset))
+
     def reached_on_both(self, offset: int) -> defer.Deferred[int]:
         """Like `reached`, for messages that count only once a slave that confirms this master's session holds them too."""
         return self._both(offset, self._broker.ha.replicated_in_session(offset))

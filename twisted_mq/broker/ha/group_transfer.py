@@ -30,6 +30,7 @@ class GroupTransferService:
         self._clock = clock
         self._timeout_seconds = timeout_seconds
         self._requests: dict[int, deque[_Request]] = {}
+        self._held: dict[int, int] = {}
         self._timer: interfaces.IDelayedCall | None = None
 
     def __len__(self) -> int:
@@ -52,8 +53,13 @@ class GroupTransferService:
             if len(offsets) < copies - 1:
                 continue
             held = offsets[copies - 2]
+            self._held[copies] = max(held, self.held(copies))
             while requests and requests[0].offset <= held:
                 requests.popleft().waiting.callback(True)
+
+    def held(self, copies: int) -> int:
+        """Return the highest offset that so many copies were seen to hold while a send waited; -1 before the first."""
+        return self._held.get(copies, -1)
 
     def stop(self) -> None:
         """Answer all waiting sends with False."""

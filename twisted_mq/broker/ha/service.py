@@ -73,6 +73,10 @@ class HAService:
         """Fire when inSyncReplicas copies hold the log up to `offset` (True), or that took too long (False)."""
         return _wait(self.transfers, offset, self._options.in_sync_replicas, self.accept.acknowledged_offsets())
 
+    def was_replicated(self, offset: int) -> bool:
+        """Return whether inSyncReplicas copies were seen to hold the log up to `offset` while a send waited for that."""
+        return self.transfers.held(self._options.in_sync_replicas) >= offset
+
     def replicated_in_session(self, offset: int) -> defer.Deferred[bool]:
         """Like `replicated`, for this broker and at least one slave that confirms this master's present session."""
         copies = max(2, self._options.in_sync_replicas)

@@ -11,7 +11,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 
 import attrs
 from twisted.internet import defer
@@ -48,7 +48,6 @@ Read = Callable[[RemotingCommand], SendHeader]
 _COMMIT: Final = int(MessageSysFlag.TRANSACTION_COMMIT_TYPE)
 _PUT_OK, _SUCCESS = PutStatus.PUT_OK, int(ResponseCode.SUCCESS)
 """Constants of this module, as each send looks at them: up to Python 3.11 an enum's member takes a hundredth of a send."""
-Outcome = TypeVar("Outcome")
 Sent = Callable[[RemotingCommand, InnerMessage, PutResult, int], bytes]
 
 
@@ -128,8 +127,7 @@ class SendMessageProcessor:
         self._has_to_wait = broker.durability.waits
         self._puts = broker.statistics.puts
         self._small = sys.maxsize if broker.statistics.request_times is None else SIZE_LIMITS[0]
-        self._waiting_sends = 0
-        self._most_waiting_sends = options.send_thread_pool_queue_capacity
+        self._waiting = checks.waiting
         self._read_v1 = fast_header(SendMessageRequestHeader)
         self._read_v2 = fast_header(SendMessageRequestHeaderV2)
         self.processors = {
@@ -149,7 +147,7 @@ class SendMessageProcessor:
     def _send(self, channel: Channel, command: RemotingCommand, header: SendHeader) -> Answer:
         """Put what was sent; refusals have the fields of a send's answer."""
         try:
-            if self._waiting_sends >= self._most_waiting_sends:
+            if self._waiting.count >= self._waiting.most:
                 raise BrokerError(ResponseCode.SYSTEM_BUSY, OVERLOAD)
             target = self._targets.get(header.topic)
             queue_id = header.queue_id
@@ -257,8 +255,7 @@ class SendMessageProcessor:
     def _ordered(self, answer: Answer) -> Answer:
         """Count an ordered send as a waiting send while it waits for the slave."""
         if isinstance(answer, defer.Deferred):
-            self._waiting_sends += 1
-            answer.addBoth(self._waits_no_more)
+            self._waiting.wait(answer)
         return answer
 
     def _send_retried(
@@ -379,15 +376,9 @@ class SendMessageProcessor:
         return answer if known.called else defer.Deferred.fromCoroutine(_behind(known, answer))
 
     def _when_durable(self, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent) -> Answer:
-        self._waiting_sends += 1
         waiting = self._broker.durability.reached(result.end_offset)
-        waiting.addBoth(self._waits_no_more)
+        self._waiting.wait(waiting)
         return waiting.addCallback(self._durable, command, message, result, sent)
-
-    def _waits_no_more(self, outcome: Outcome) -> Outcome:
-        """Stop counting a waiting send: it is durable, too late, or cancelled by a channel on which too much waits."""
-        self._waiting_sends -= 1
-        return outcome
 
     def _durable(
         self, code: int, command: RemotingCommand, message: InnerMessage, result: PutResult, sent: Sent

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from typing import TypeVar
 
 import attrs
 from twisted.internet import defer
@@ -23,10 +24,11 @@ from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageReq
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, is_brokers_own
 from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.protocol.remarks import FAQ, REJECTED
-from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.channel import Channel, Later
 from twisted_mq.storage.interfaces import PutResult, PutStatus
 
 SendHeader = SendMessageRequestHeader | SendMessageRequestHeaderV2
+Outcome = TypeVar("Outcome")
 
 
 @attrs.define(eq=False)
@@ -51,10 +53,33 @@ class SendTarget:
         self.is_special = self.is_retry or self.is_new or self.order_mode is not None
 
 
+@attrs.define(eq=False)
+class WaitingSends:
+    """Counts the sends of a broker that wait for its disk or its slaves, single and together (sendThreadPoolQueueCapacity)."""
+
+    most: int
+    count: int = 0
+
+    @property
+    def room(self) -> int:
+        """Return how many more may wait."""
+        return self.most - self.count
+
+    def wait(self, answer: Later | defer.Deferred[int], count: int = 1) -> None:
+        """Count so many sends until their answer is there, or is cancelled by a channel on which too much waits."""
+        self.count += count
+
+        def no_more(outcome: Outcome) -> Outcome:
+            self.count -= count
+            return outcome
+
+        answer.addBoth(no_more)
+
+
 class SendChecks:
     """Checks sends. `targets` are the topics that accept sends without further checks, without retry topics and new ones.
 
-    `known` fires when all topics are on disk and the name servers know them.
+    `known` fires when all topics are on disk and the name servers know them. `waiting` counts the sends that wait.
     """
 
     def __init__(
@@ -66,6 +91,7 @@ class SendChecks:
         known: Callable[[], defer.Deferred[None]],
     ) -> None:
         self.targets: dict[str, SendTarget] = {}
+        self.waiting = WaitingSends(options.send_thread_pool_queue_capacity)
         self._options = options
         self._wall_ms = wall_ms
         self._topics = topics

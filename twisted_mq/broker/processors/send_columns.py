@@ -9,10 +9,11 @@ byte.
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
 from twisted.internet import defer
@@ -98,7 +99,6 @@ class SendColumns:
     shapes: Shapes = attrs.field(factory=lambda: Shapes(VARYING))
     _suffix: str = attrs.field(init=False)
     _small: int = attrs.field(init=False)
-    _waiting: int = 0
 
     def __attrs_post_init__(self) -> None:
         options, times = self.broker.options, self.broker.statistics.request_times
@@ -115,8 +115,10 @@ class SendColumns:
             return 0, b""
         times = self.broker.statistics.request_times
         began = 0.0 if times is None else times.seconds()
-        columns = [*zip(*streak.parts[start:])]  # noqa: B905
-        messages = self._messages(channel, pattern, columns, streak.bodies[start:])
+        waits = self.broker.durability.waits
+        end = start + self.checks.waiting.room if waits else len(streak)
+        columns = [*zip(*streak.parts[start:end])]  # noqa: B905
+        messages = self._messages(channel, pattern, columns, streak.bodies[start:end])
         if not messages:
             self.broker.statistics.sends_left["a value is odd"] += 1
             return 0, b""
@@ -127,7 +129,7 @@ class SendColumns:
         if not count:
             return 0, b""
         self._count(pattern, messages, places)
-        if self.broker.durability.waits:
+        if waits:
             return count, self._when_durable(pattern, columns, messages, places)
         answers = _answers(pattern, columns, places, _SUCCESS)
         if times is not None:
@@ -145,7 +147,7 @@ class SendColumns:
             self.broker.statistics.sends_left["requests are checked"] += 1
         elif len(channel.packed_address) != IPV4_HOST_BYTES:
             self.broker.statistics.sends_left["the peer has an IPv6 address"] += 1
-        elif self._waiting >= self.broker.options.send_thread_pool_queue_capacity:
+        elif self.checks.waiting.count >= self.checks.waiting.most:
             self.broker.statistics.sends_left["too many sends wait"] += 1
         else:
             return pattern
@@ -199,7 +201,7 @@ class SendColumns:
         opaques = () if is_binary else columns[pattern.opaque]
         if not b"".join([*queues, *times, *opaques]).isdigit() or (opaques and min(opaques) < _LEAST_OPAQUE):
             return None
-        if not all(bodies) or b"".join([*chain.from_iterable(values)]).translate(None, PLAIN_BYTES):
+        if not all(bodies) or b"".join([*itertools.chain.from_iterable(values)]).translate(None, PLAIN_BYTES):
             return None
         queue_ids = [*map(int, queues)]
         if max(queue_ids) >= pattern.target.queue_limit:
@@ -232,35 +234,45 @@ class SendColumns:
     def _when_durable(
         self, pattern: SendPattern, columns: Sequence[Sequence[bytes]], messages: PlainMessages, places: Places
     ) -> defer.Deferred[bytes]:
-        """Return the answers once the last message is as durable as declared."""
+        """Return the answers once the last message is as durable as declared, or is too late; then each has its own code."""
         broker, count = self.broker, len(places)
         began_ms = broker.wall_ms()
-        self._waiting += count
-
-        def no_more(outcome: object) -> object:
-            self._waiting -= count
-            return outcome
 
         def durable(code: int) -> bytes:
             elapsed_ms = broker.wall_ms() - began_ms
             for queue_id in messages.queue_ids[:count]:
                 pattern.puts[queue_id].elapsed_ms += elapsed_ms
-            return _answers(pattern, columns, places, code)
+            if code == _SUCCESS:
+                return _answers(pattern, columns, places, code)
+            return b"".join(self._answers_of_each(pattern, columns, places))
 
         reached = broker.durability.reached(places.end_offset)
-        reached.addBoth(no_more)
+        self.checks.waiting.wait(reached, count)
         return reached.addCallback(durable)
 
+    def _answers_of_each(
+        self, pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: Places
+    ) -> Iterator[bytes]:
+        """Yield the answers' frames; successive messages that are equally durable share a code."""
+        ends = map(operator.add, places.physical_offsets, places.sizes)
+        start = 0
+        for code, run in itertools.groupby(map(self.broker.durability.code_of, ends)):
+            stop = start + len([*run])
+            yield _answers(pattern, columns, places, code, slice(start, stop))
+            start = stop
 
-def _answers(pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: Places, code: int) -> bytes:
-    """Return the frames of the answers to the first requests, one for each place."""
+
+def _answers(
+    pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: Places, code: int, which: slice = slice(None)
+) -> bytes:
+    """Return the frames of the answers to the first requests, one for each place, or to some of them."""
     return pattern.answers.encode(
         code,
-        columns[pattern.opaque],
-        places.physical_offsets,
-        columns[pattern.queue_id],
-        places.queue_offsets,
-        columns[pattern.unique_key],
+        columns[pattern.opaque][which],
+        places.physical_offsets[which],
+        columns[pattern.queue_id][which],
+        places.queue_offsets[which],
+        columns[pattern.unique_key][which],
     )
 
 
