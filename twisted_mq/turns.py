@@ -6,9 +6,10 @@ one lane (a broker's name, a list, the key-value configuration) runs in the orde
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from twisted.internet import defer, interfaces, task
 from twisted.python import failure
@@ -102,6 +103,31 @@ class Room:
         finally:
             self._held -= size
             self._free.release()
+
+
+class Asker(Protocol):
+    """The connection of a request."""
+
+    connected_now: bool
+
+
+def if_connected(asker: Asker, work: Work[T]) -> Work[T]:
+    """Return the same work, which does not begin if the asker is gone by then. It fails with BrokerError instead."""
+    if not asker.connected_now:
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection of this request was closed before its turn came")
+    return (yield from work)
+
+
+def while_connected(asker: Asker, work: Work[T]) -> Work[T]:
+    """Return the same work, which ends between two slices once the asker is gone: for what is only read."""
+    with contextlib.closing(work):
+        while asker.connected_now:
+            try:
+                pause = next(work)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            yield pause
+    raise BrokerError(ResponseCode.SYSTEM_ERROR, "the connection of this request was closed before it was answered")
 
 
 def _settled(work: Work[T], later: defer.Deferred[T]) -> Work[None]:

@@ -8,14 +8,20 @@ from typing import TypeVar
 import attrs
 
 from twisted_mq.protocol.bodies import encode_body
+from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.reactor_threads import InThread
-from twisted_mq.remoting.channel import Answer
-from twisted_mq.turns import Turns, Work, outcome, then
+from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import Turns, Work, if_connected, outcome, then, while_connected
 
 Key = TypeVar("Key", bound=Hashable)
 Row = TypeVar("Row")
 
+MAX_BODY_BYTES = MAX_FRAME_BYTES - 64 * 1024
+QUEUE_BYTES = 100
+"""The fewest bytes that one queue takes in an answer."""
 ROWS_OF_SLICE = 128
 """Rows of one slice. A row takes up to 0.1 ms, with a queue's first and last message, or the search for a time."""
 
@@ -41,39 +47,47 @@ class Kept:
 
 @attrs.define(eq=False)
 class LongAnswers:
-    """The long answers of one broker. Those of one `lane` are made one after the other; past 1,000 the answer is SYSTEM_BUSY."""
+    """The long answers of one broker. Those of one request code are made one after the other; past 1,000 the answer is
+    SYSTEM_BUSY.
+    """
 
     turns: Turns
     in_thread: InThread
     _asked: int = 0
-    _kept: dict[Hashable, Kept] = attrs.field(factory=dict)
+    _kept: dict[int, Kept] = attrs.field(factory=dict)
 
-    def answer(self, lane: Hashable, command: RemotingCommand, body: Work[object]) -> Answer:
-        """Return the answer with a body that does not change once it is made; at once if its first slice is all of it."""
-        return then(self.turns.run(lane, self._encoded(body)), lambda data: command.answer(body=data))
+    def report(self, channel: Channel, command: RemotingCommand, body: Work[object]) -> Answer:
+        """Return the answer to a question, with a body that does not change once it is made; at once if its first slice is
+        all of it. Work whose connection is closed is given up.
+        """
+        return self.done(command, while_connected(channel, body))
+
+    def done(self, command: RemotingCommand, body: Work[object]) -> Answer:
+        """Do the same for work that changes something, and so goes on to its end."""
+        return then(self.turns.run(command.code, self._encoded(body)), lambda data: _fitting(command, data))
 
     def shared(
         self,
-        lane: Hashable,
+        channel: Channel,
         command: RemotingCommand,
         body: Callable[[], Work[object]],
         version: Callable[[], object] = object,
     ) -> Answer:
-        """Like `answer`, but use the same bytes for all requests that came before they were made, or that want the same version.
+        """Like `report`, but use the same bytes for all requests that came before they were made, or that want the same version.
 
         A request that waits holds no rows. Leave out `version` if the rows have none that changes with each of them.
         """
         self._asked += 1
-        work = self._same(lane, self._asked, body, version)
-        return then(self.turns.run(lane, work), lambda data: command.answer(body=data))
+        work = if_connected(channel, self._same(command.code, self._asked, body, version))
+        return then(self.turns.run(command.code, work), lambda data: _fitting(command, data))
 
     def _same(
-        self, lane: Hashable, number: int, body: Callable[[], Work[object]], version: Callable[[], object]
+        self, code: int, number: int, body: Callable[[], Work[object]], version: Callable[[], object]
     ) -> Work[bytes]:
-        kept = self._kept.get(lane)
+        kept = self._kept.get(code)
         if kept is None or (kept.asked < number and kept.version != version()):
             asked, made_of = self._asked, version()
-            kept = self._kept[lane] = Kept(asked, made_of, (yield from self._encoded(body())))
+            kept = self._kept[code] = Kept(asked, made_of, (yield from self._encoded(body())))
         return kept.body
 
     def _encoded(self, body: Work[object]) -> Work[bytes]:
@@ -87,6 +101,21 @@ class LongAnswers:
                 return encode_body(made.value)
             value = made.value
         return (yield from outcome(self.in_thread(encode_body, value)))
+
+
+def check_rows(count: int, bytes_each: int = QUEUE_BYTES) -> None:
+    """Check that so many rows fit into an answer, before they are made. Raises BrokerError."""
+    if count * bytes_each > MAX_BODY_BYTES:
+        remark = f"the answer has {count} rows, more than the {MAX_BODY_BYTES // bytes_each} that fit into a frame"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+
+
+def _fitting(command: RemotingCommand, body: bytes) -> RemotingCommand:
+    """Return the answer with a body. Raises BrokerError for one that no client reads."""
+    if len(body) > MAX_BODY_BYTES:
+        remark = f"the answer has {len(body)} bytes, more than the {MAX_BODY_BYTES} that fit into a frame"
+        raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+    return command.answer(body=body)
 
 
 def copied(table: Mapping[Key, Row]) -> Work[dict[Key, Row]]:

@@ -18,10 +18,10 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.names.system_topics import is_brokers_own
 from twisted_mq.protocol.requests.rights import Action
-from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
-from twisted_mq.turns import Turns
+from twisted_mq.turns import Turns, Work, while_connected
 
 READ = (Action.SUB, Action.GET)
 """The actions that allow an account to see a message. One of them is enough."""
@@ -76,7 +76,7 @@ class NamedRecords:
                 self._broker.access.check_topic(channel, command, actions, stored.topic)
             return make(record, stored)
 
-        found = self._find(physical_offset)
+        found = self._find(channel, command, physical_offset)
         if not isinstance(found, defer.Deferred):
             return decide(found)
         later: defer.Deferred[object] = found.addCallback(decide).addCallback(self._shown)
@@ -87,12 +87,17 @@ class NamedRecords:
         self._broker.dispatch()
         return answer
 
-    def _find(self, physical_offset: int) -> bytes | defer.Deferred[bytes | None] | None:
+    def _find(
+        self, channel: Channel, command: RemotingCommand, physical_offset: int
+    ) -> bytes | defer.Deferred[bytes | None] | None:
         store = self._broker.store
         record = store.look_message(physical_offset)
         if record is not None:
             return record
-        return self._broker.turns.run("walk to a record", store.walk_to_message(physical_offset))
+        walk: Work[bytes | None] = store.walk_to_message(physical_offset)
+        if not command.flag & ONE_WAY_FLAG:
+            walk = while_connected(channel, walk)
+        return self._broker.turns.run("walk to a record", walk)
 
     def _read(self, record: bytes | None, physical_offset: int) -> StoredMessage | None:
         try:

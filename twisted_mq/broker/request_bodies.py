@@ -14,10 +14,10 @@ from twisted.internet import defer
 from twisted_mq.protocol.bodies import decode_body
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
 from twisted_mq.reactor_threads import InThread
-from twisted_mq.remoting.channel import Answer, Ready
-from twisted_mq.turns import Room, Turns, Work, outcome
+from twisted_mq.remoting.channel import Answer, Channel, Ready
+from twisted_mq.turns import Room, Turns, Work, if_connected, outcome
 
 Body = TypeVar("Body")
 
@@ -50,15 +50,22 @@ class RequestBodies:
     in_thread: InThread
     _room: Room = attrs.field(factory=Room)
 
-    def read(self, body_class: type[Body], command: RemotingCommand, answer: Callable[[Body], Answer]) -> Answer:
+    def read(
+        self, body_class: type[Body], channel: Channel, command: RemotingCommand, answer: Callable[[Body], Answer]
+    ) -> Answer:
         """Return the result of `answer` for the body, at once or after it was parsed. Raises, or fails with, BodyError
         and BrokerError.
+
+        A long body is not read if the connection is closed before its turn comes, unless the request is one-way.
         """
         body = command.body
         if len(body) <= READ_AT_ONCE:
             return answer(decode_body(body_class, body))
         _check_size(command, MOST_BODY_BYTES)
-        read = self.turns.run("bodies", self._room.keep(len(body), self._decoded(body_class, body)))
+        decoded = self._decoded(body_class, body)
+        if not command.flag & ONE_WAY_FLAG:
+            decoded = if_connected(channel, decoded)
+        read = self.turns.run("bodies", self._room.keep(len(body), decoded))
         return (
             defer.Deferred.fromCoroutine(_answered(read, answer)) if isinstance(read, defer.Deferred) else answer(read)
         )

@@ -31,7 +31,6 @@ STEP_SECONDS = 1.0
 NEARLY_ALL = 0.8
 """The limit of the alert PeersTakeTooMuchMemory."""
 SOON_DAYS = 30
-GROUPS_OF_SLICE = 50
 
 Lines = Mapping[str, str]
 """A current condition -> what it means and what to do. The key identifies the condition, and is logged when it is over."""
@@ -153,9 +152,5 @@ def budgets_of(options: BrokerOptions, unsent: int, incomplete: int, held: int) 
 
 def look_at_lag(broker: BrokerController, watch: Watch) -> Work[None]:
     """Check all groups, in slices."""
-    found: list[Lag] = []
-    for number, one in enumerate(lags(broker), 1):
-        found.append(one)
-        if not number % GROUPS_OF_SLICE:
-            yield None
+    found = yield from lags(broker)
     watch.note("lag", lagging(found, broker.now_ms()))

@@ -226,3 +226,17 @@ def test_values_are_those_of_the_bodies(tmp_path: Path) -> None:
 def test_pretty_form_of_odd_values() -> None:
     assert pretty({}) == b"{}"
     assert pretty({'a"b': [1, None, "ü"], "c": {3: 1}}) == '{\n\t"a\\"b":[1,null,"ü"],\n\t"c":{3:1}\n}'.encode()
+
+
+def test_offsets_are_written_while_groups_come_go_and_commit(tmp_path: Path) -> None:
+    table = ConsumerOffsetTable(str(tmp_path / "consumerOffset.json"))
+    table.offsets = {f"T@G{number}": {0: number} for number in range(3)}
+    write = table.snapshot()
+    table.offsets["T@G0"][0] = 100
+    table.offsets["T@G1"][1] = 7
+    table.offsets["T@New"] = {0: 1}
+    del table.offsets["T@G2"]
+    assert write()
+    again = ConsumerOffsetTable(table.path)
+    again.load()
+    assert again.offsets == {"T@G0": {0: 100}, "T@G1": {0: 1, 1: 7}}

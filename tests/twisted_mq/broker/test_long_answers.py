@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
@@ -9,7 +10,8 @@ from twisted.internet import task
 
 from tests.support.broker import BrokerInMemory, Peer
 from twisted_mq.broker import long_answers
-from twisted_mq.broker.long_answers import ROWS_OF_SLICE
+from twisted_mq.broker.clients import consumer_offset_manager
+from twisted_mq.broker.long_answers import QUEUE_BYTES, ROWS_OF_SLICE
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     ConsumeStats,
@@ -22,7 +24,7 @@ from twisted_mq.protocol.bodies import (
     decode_body,
     encode_body,
 )
-from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
@@ -190,3 +192,124 @@ def test_those_that_wait_for_a_table_share_one_that_is_no_older_than_what_they_a
     assert (tables(), encoded) == ([many + 1, *[many + 2] * 3], [many, many + 1, many + 2])
     ask(1)
     assert (tables(), encoded[3:]) == ([many + 2], [])
+
+
+QUESTIONS = [
+    pytest.param(RequestCode.GET_TOPIC_STATS_INFO, {"topic": "T"}, id="stats"),
+    pytest.param(RequestCode.GET_CONSUME_STATS, {"consumerGroup": "G"}, id="group"),
+    pytest.param(RequestCode.GET_BROKER_CONSUME_STATS, {"isOrder": "false"}, id="groups"),
+    pytest.param(RequestCode.QUERY_CONSUME_TIME_SPAN, {"topic": "T", "group": "G"}, id="times"),
+]
+
+
+@pytest.mark.parametrize(("code", "fields"), QUESTIONS)
+def test_nothing_more_is_read_for_a_connection_that_is_closed(code: int, fields: dict[str, str]) -> None:
+    broker = broker_with_queues()
+    peer = broker.connect()
+    looks: list[int] = []
+    look = MemoryMessageStore.max_offset_in_queue
+
+    def counted(store: MemoryMessageStore, topic: str, queue_id: int) -> int:
+        looks.append(queue_id)
+        return look(store, topic, queue_id)
+
+    with patch.object(MemoryMessageStore, "max_offset_in_queue", counted):
+        for _ in range(50):
+            peer.send(RemotingCommand(code, language="JAVA", ext_fields=fields))
+        assert broker.traffic.pending_answers == 50
+        peer.channel.connectionLost()
+        looks.clear()
+        turns = 0
+        while turn(broker.clock):
+            turns += 1
+    assert looks == []
+    assert (broker.traffic.pending_answers, broker.traffic.budget.held_bytes) == (0, 0)
+
+
+def test_a_reset_goes_on_to_its_end_though_its_connection_is_closed() -> None:
+    broker = broker_with_queues()
+    broker.controller.offsets.offsets["T@G"] = dict.fromkeys(range(QUEUES), 5)
+    peer = broker.connect()
+    peer.send(RemotingCommand(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, language="JAVA", ext_fields=RESET))
+    peer.channel.connectionLost()
+    while turn(broker.clock):
+        pass
+    assert {*broker.controller.offsets.offsets["T@G"].values()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        pytest.param(RequestCode.GET_ALL_TOPIC_CONFIG, "bytes, more than the 1000 that fit", id="made"),
+        pytest.param(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, "rows, more than the 3 that fit", id="groups"),
+        pytest.param(RequestCode.GET_ALL_CONSUMER_OFFSET, "rows, more than the 250 that fit", id="offsets"),
+    ],
+)
+def test_a_table_that_no_frame_takes_is_refused(code: int, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_answers, "MAX_BODY_BYTES", 1000)
+    broker = broker_with_queues()
+    broker.controller.offsets.offsets.update({f"T@{group}": dict.fromkeys(range(QUEUES), 7) for group in "ABCDEF"})
+    peer = broker.connect()
+    peer.send(RemotingCommand(code, language="JAVA"))
+    while turn(broker.clock):
+        pass
+    (answer,) = peer.received()
+    assert (answer.code, answer.body) == (ResponseCode.SYSTEM_ERROR, b"")
+    assert says in answer.remark
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"),
+    [
+        pytest.param(RequestCode.GET_CONSUME_STATS, {"consumerGroup": "G", "topicList": "T;U"}, id="of a group"),
+        pytest.param(RequestCode.GET_BROKER_CONSUME_STATS, {"isOrder": "false"}, id="of all groups"),
+    ],
+)
+def test_rows_that_no_frame_takes_are_not_made(
+    code: int, fields: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """500,000 groups on a topic of 65,535 queues would be 32,767,500,000 rows."""
+    monkeypatch.setattr(long_answers, "MAX_BODY_BYTES", QUEUE_BYTES * (QUEUES + 1))
+    broker = broker_with_queues()
+    broker.controller.topics.update([TopicConfig("U", 2, 2, 6)])
+    broker.controller.offsets.offsets["U@G"] = {0: 0}
+    peer = broker.connect()
+    reads = reads_by_turn(broker, peer, code, fields)
+    (answer,) = peer.received()
+    assert (answer.code, sum(reads)) == (ResponseCode.SYSTEM_ERROR, QUEUES)
+    assert f"{QUEUES + 2} rows, more than the {QUEUES + 1} that fit" in answer.remark
+
+
+def test_a_walk_through_the_log_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    def walk(store: MemoryMessageStore, physical_offset: int) -> Iterator[None]:
+        for _ in range(100):
+            steps.append(physical_offset)
+            yield
+
+    monkeypatch.setattr(MemoryMessageStore, "walk_to_message", walk)
+    broker = broker_with_queues()
+    peer = broker.connect()
+    for offset in (100, 200):
+        peer.send(RemotingCommand(RequestCode.VIEW_MESSAGE_BY_ID, language="JAVA", ext_fields={"offset": str(offset)}))
+    peer.channel.connectionLost()
+    while turn(broker.clock):
+        pass
+    assert (steps, broker.traffic.pending_answers) == ([100], 0)
+
+
+def test_topics_of_all_groups_are_found_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look through all offsets for each of half a million groups would take hours."""
+    monkeypatch.setattr(consumer_offset_manager, "KEYS_OF_SLICE", 2)
+    broker = broker_with_queues()
+    offsets = broker.controller.offsets
+    offsets.offsets.clear()
+    offsets.offsets.update({"U@G": {}, "%RETRY%G@G": {}, "T@H": {}, "T@G": {}})
+    work = offsets.topics_by_group()
+    assert [next(work), next(work)] == [None, None]
+    with pytest.raises(StopIteration) as end:
+        next(work)
+    assert {group: sorted(topics) for group, topics in end.value.value.items()} == {
+        group: offsets.topics_of(group) for group in "GH"
+    }

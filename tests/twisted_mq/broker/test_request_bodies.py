@@ -21,7 +21,7 @@ from twisted_mq.protocol.bodies import (
     encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
 
 MANY = 4000
 
@@ -133,3 +133,15 @@ def test_bodies_that_wait_to_be_read_are_bounded() -> None:
         send(peer, RequestCode.HEART_BEAT, b"[" * MOST_BODY_BYTES)
     busy = [[answer.code for answer in peer.received()] for peer in peers]
     assert busy == [[]] * 8 + [[ResponseCode.SYSTEM_BUSY]]
+
+
+@pytest.mark.parametrize(("flag", "read"), [(0, 0), (ONE_WAY_FLAG, 1)], ids=["with an answer", "one-way"])
+def test_a_long_body_that_waits_is_not_read_once_its_connection_is_closed(flag: int, read: int) -> None:
+    desk = Desk()
+    first, gone = desk.broker.connect(), desk.broker.connect()
+    send(first, RequestCode.HEART_BEAT, heartbeat(MANY))
+    body = encode_body(SubscriptionGroupList([SubscriptionGroupConfig(f"g{number}") for number in range(500)]))
+    gone.send(RemotingCommand(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, flag=flag, body=body))
+    gone.channel.connectionLost()
+    desk.run()
+    assert (len(first.received()), len(desk.threads)) == (1, read)

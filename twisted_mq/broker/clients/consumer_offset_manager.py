@@ -8,11 +8,13 @@ copied from a master is bounded by the queue's end (Apache bounds none of these)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR, ConsumerOffsetTable
+
+KEYS_OF_SLICE = 8192
 
 Offsets = dict[str, dict[int, int]]
 
@@ -147,13 +149,27 @@ class ConsumerOffsetManager:
         suffix = TOPIC_GROUP_SEPARATOR + group
         return sorted(key[: -len(suffix)] for key in self.offsets if key.endswith(suffix))
 
+    def topics_by_group(self) -> Generator[None, None, dict[str, list[str]]]:
+        """Return the topics that each group has an offset on, worked out in slices."""
+        found: dict[str, list[str]] = {}
+        for number, key in enumerate(list(self.offsets), 1):
+            topic, _, group = key.rpartition(TOPIC_GROUP_SEPARATOR)
+            found.setdefault(group, []).append(topic)
+            if number % KEYS_OF_SLICE == 0:
+                yield None
+        return found
+
     def remove_topic(self, topic: str) -> None:
         """Forget all groups' offsets on a topic."""
-        self._remove(lambda key: key.startswith(topic + TOPIC_GROUP_SEPARATOR))
+        prefix = topic + TOPIC_GROUP_SEPARATOR
+        for table in self._tables:
+            self._remove(table, [key for key in table if key.startswith(prefix)])
 
     def remove_group(self, group: str) -> None:
         """Forget a group's offsets on all topics."""
-        self._remove(lambda key: key.endswith(TOPIC_GROUP_SEPARATOR + group))
+        suffix = TOPIC_GROUP_SEPARATOR + group
+        for table in self._tables:
+            self._remove(table, [key for key in table if key.endswith(suffix)])
 
     def merge(self, offsets: Mapping[str, Mapping[int, int]], version: DataVersion | None) -> bool:
         """Copy another broker's offsets, group by group, and save them; groups that it does not have stay.
@@ -177,8 +193,11 @@ class ConsumerOffsetManager:
             self._write()
             self._dirty = False
 
-    def _remove(self, gone: Callable[[str], bool]) -> None:
-        for table in (self.offsets, self.resets, self._pulled):
-            for key in [key for key in table if gone(key)]:
-                del table[key]
-                self._dirty = True
+    @property
+    def _tables(self) -> tuple[dict[str, dict[int, int]], ...]:
+        return self.offsets, self.resets, self._pulled
+
+    def _remove(self, table: dict[str, dict[int, int]], keys: Iterable[str]) -> None:
+        for key in keys:
+            del table[key]
+            self._dirty = True

@@ -6,18 +6,19 @@ instead of counting them as consumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, is_system_topic
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
+from twisted_mq.turns import Work
 
 if TYPE_CHECKING:
     from twisted_mq.broker.controller import BrokerController
 
 SYSTEM_GROUP_PREFIX = "cid_rmq_sys_"
+QUEUES_OF_SLICE = 512
 
 
 @attrs.define
@@ -59,29 +60,36 @@ def is_system_group(group: str) -> bool:
     return group.lower().startswith(SYSTEM_GROUP_PREFIX)
 
 
-def lags(broker: BrokerController) -> Iterator[Lag]:
-    """Yield the lag of all groups with an offset, in no order; deleted topics are left out."""
-    for key, queues in list(broker.offsets.offsets.items()):
+def lags(broker: BrokerController) -> Work[list[Lag]]:
+    """Return the lag of all groups with an offset, in no order, some queues in each slice; deleted topics are left out."""
+    found: list[Lag] = []
+    looked = 0
+    for key in list(broker.offsets.offsets):
         topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
-        if broker.topics.get(topic) is not None:
-            yield _lag(broker, Lag(group, topic), dict(queues))
+        queues = broker.offsets.offsets.get(key)
+        if queues is None or broker.topics.get(topic) is None:
+            continue
+        found.append(Lag(group, topic))
+        for queue_id, committed in list(queues.items()):
+            _add(broker, found[-1], queue_id, committed)
+            looked += 1
+            if looked % QUEUES_OF_SLICE == 0:
+                yield None
+    return found
 
 
-def _lag(broker: BrokerController, lag: Lag, queues: dict[int, int]) -> Lag:
-    store, offsets = broker.store, broker.offsets
-    for queue_id, committed in queues.items():
-        end = store.max_offset_in_queue(lag.topic, queue_id)
-        pulled = max(committed, offsets.pulled(lag.group, lag.topic, queue_id) or 0)
-        lag.committed += committed
-        if committed < end:
-            lag.lag += end - committed
-            lag.oldest_unread_ms = _older(lag.oldest_unread_ms, store.store_timestamp(lag.topic, queue_id, committed))
-        if pulled < end:
-            lag.ready += end - pulled
-            lag.oldest_not_pulled_ms = _older(
-                lag.oldest_not_pulled_ms, store.store_timestamp(lag.topic, queue_id, pulled)
-            )
-    return lag
+def _add(broker: BrokerController, lag: Lag, queue_id: int, committed: int) -> None:
+    """Add one queue to the lag of a group."""
+    store = broker.store
+    end = store.max_offset_in_queue(lag.topic, queue_id)
+    pulled = max(committed, broker.offsets.pulled(lag.group, lag.topic, queue_id) or 0)
+    lag.committed += committed
+    if committed < end:
+        lag.lag += end - committed
+        lag.oldest_unread_ms = _older(lag.oldest_unread_ms, store.store_timestamp(lag.topic, queue_id, committed))
+    if pulled < end:
+        lag.ready += end - pulled
+        lag.oldest_not_pulled_ms = _older(lag.oldest_not_pulled_ms, store.store_timestamp(lag.topic, queue_id, pulled))
 
 
 def age(since_ms: int | None, now_ms: int) -> int:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from twisted_mq.broker.controller import BrokerController
     from twisted_mq.remoting.server import RemotingServerFactory
 
-GROUPS_A_SLICE = 50
-
 
 class Scrape:
     """The values for one answer. `prepare` fills `lags`."""
@@ -29,11 +27,8 @@ class Scrape:
         self.timers_ms = broker.now_ms()
 
     def prepare(self) -> Work[None]:
-        """Compute the lags, some groups in each slice."""
-        for seen, lag in enumerate(lags(self.broker), 1):
-            self.lags.append(lag)
-            if seen % GROUPS_A_SLICE == 0:
-                yield None
+        """Compute the lags, in slices."""
+        self.lags = yield from lags(self.broker)
 
     @functools.cached_property
     def disk(self) -> DiskSpace | None:

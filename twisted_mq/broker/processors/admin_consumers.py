@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.long_answers import LongAnswers, in_slices
+from twisted_mq.broker.long_answers import LongAnswers, check_rows, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
@@ -38,8 +38,7 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
-GROUPS_OF_SLICE = 16
-"""Groups of one slice of work. The topics of each are looked for among all offsets."""
+GROUPS_OF_SLICE = 128
 
 
 class AdminConsumersProcessor:
@@ -79,7 +78,7 @@ class AdminConsumersProcessor:
     def consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return a group's offsets and lag on a topic, on several (separated by semicolons), or on all that it consumes."""
         header = decode_header(GetConsumeStatsRequestHeader, command)
-        return self._long.answer(command.code, command, self._stats_on(header))
+        return self._long.report(channel, command, self._stats_on(header))
 
     def _stats_on(self, header: GetConsumeStatsRequestHeader) -> Generator[None, None, ConsumeStats]:
         table: dict[MessageQueue, OffsetWrapper] = {}
@@ -88,6 +87,7 @@ class AdminConsumersProcessor:
             config = self._topics.get(topic)
             if config is None:
                 continue
+            check_rows(len(table) + config.read_queue_nums)
             table |= yield from self._queues(header.consumer_group, topic, config.read_queue_nums)
             tps += self._statistics.group_get_tps(header.consumer_group, topic)
         return ConsumeStats(offset_table=table, consume_tps=tps)
@@ -125,12 +125,15 @@ class AdminConsumersProcessor:
     def all_consume_stats(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return offsets and lag of all groups; with isOrder only on ordered topics."""
         ordered_only = decode_header(GetConsumeStatsInBrokerHeader, command).is_order
-        return self._long.answer(command.code, command, self._all_stats(ordered_only))
+        return self._long.report(channel, command, self._all_stats(ordered_only))
 
     def _all_stats(self, ordered_only: bool) -> Generator[None, None, ConsumeStatsList]:
         stats: dict[str, list[ConsumeStats]] = {}
+        count = 0
+        topics = yield from self._offsets.topics_by_group()
         for number, group in enumerate(list(self._groups.groups), 1):
-            stats[group] = yield from self._stats_of(group, ordered_only)
+            stats[group] = yield from self._stats_of(group, sorted(topics.get(group, ())), ordered_only, count)
+            count += sum(len(one.offset_table) for one in stats[group])
             if number % GROUPS_OF_SLICE == 0:
                 yield
         queues = [one for listed in stats.values() for each in listed for one in each.offset_table.values()]
@@ -141,12 +144,17 @@ class AdminConsumersProcessor:
             total_inflight_diff=sum(one.pull_offset - one.consumer_offset for one in queues),
         )
 
-    def _stats_of(self, group: str, ordered_only: bool) -> Generator[None, None, list[ConsumeStats]]:
+    def _stats_of(
+        self, group: str, topics: Iterable[str], ordered_only: bool, count: int
+    ) -> Generator[None, None, list[ConsumeStats]]:
+        """Return the stats of a group; `count` is the number of rows of the groups before it."""
         found = []
-        for topic in self._offsets.topics_of(group):
+        for topic in topics:
             config = self._topics.get(topic)
             if config is None or (ordered_only and not config.order) or not self._consumes(group, topic):
                 continue
+            count += config.write_queue_nums
+            check_rows(count)
             table = yield from self._queues(group, topic, config.write_queue_nums)
             tps = self._statistics.group_get_tps(group, topic)
             found.append(ConsumeStats(offset_table=table, consume_tps=tps))
@@ -158,7 +166,7 @@ class AdminConsumersProcessor:
         config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-        return self._long.answer(command.code, command, self._spans(header, config.write_queue_nums))
+        return self._long.report(channel, command, self._spans(header, config.write_queue_nums))
 
     def _spans(
         self, header: QueryConsumeTimeSpanRequestHeader, count: int

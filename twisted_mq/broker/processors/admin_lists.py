@@ -61,7 +61,10 @@ class AdminListsProcessor:
     def update_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter topics, all or none. Unlike Apache's broker, go on after a topic that needs no change."""
         return self._bodies.read(
-            CreateTopicListRequestBody, command, lambda body: self._update_topics(command, body.topic_config_list)
+            CreateTopicListRequestBody,
+            channel,
+            command,
+            lambda body: self._update_topics(command, body.topic_config_list),
         )
 
     def _update_topics(self, command: RemotingCommand, configs: list[TopicConfig]) -> Answer:
@@ -86,7 +89,7 @@ class AdminListsProcessor:
     def update_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Create or alter groups, all or none."""
         return self._bodies.read(
-            SubscriptionGroupList, command, lambda body: self._update_groups(command, body.group_config_list)
+            SubscriptionGroupList, channel, command, lambda body: self._update_groups(command, body.group_config_list)
         )
 
     def _update_groups(self, command: RemotingCommand, configs: list[SubscriptionGroupConfig]) -> Answer:

@@ -14,7 +14,7 @@ from twisted_mq.broker.clients.client_requests import push_reset
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager, check_users_group
-from twisted_mq.broker.long_answers import LongAnswers, in_slices
+from twisted_mq.broker.long_answers import LongAnswers, check_rows, in_slices
 from twisted_mq.broker.long_polling import LongPolling
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
@@ -25,7 +25,6 @@ from twisted_mq.protocol.bodies import (
     QueryCorrectionOffsetBody,
     ResetOffsetBody,
     TopicConfig,
-    encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -43,6 +42,8 @@ UNCOMPARABLE = (1 << 63) - 1
 """The correction of a queue on which the compared group is further (Java's Long.MAX_VALUE)."""
 
 OFFSETS_OF_SLICE = 4096
+OFFSET_BYTES = 4
+"""The least that an offset takes in a table of all."""
 
 
 class AdminOffsetsProcessor:
@@ -85,7 +86,7 @@ class AdminOffsetsProcessor:
         config = self._topics.get(header.topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"Topic {header.topic} does not exist")
-        return self._long.answer(command.code, command, self._reset(header, config))
+        return self._long.done(command, self._reset(header, config))
 
     def _reset(self, header: ResetOffsetRequestHeader, config: TopicConfig) -> Generator[None, None, ResetOffsetBody]:
         by_broker = self._options.use_server_side_reset_offset
@@ -170,22 +171,27 @@ class AdminOffsetsProcessor:
         Filtered groups are only skipped; Apache's broker deletes their offsets.
         """
         header = decode_header(QueryCorrectionOffsetHeader, command)
+        return self._long.report(channel, command, self._corrections(header))
+
+    def _corrections(self, header: QueryCorrectionOffsetHeader) -> Generator[None, None, QueryCorrectionOffsetBody]:
         passed_over = set(filter(None, (header.filter_groups or "").split(",")))
-        lowest = self._lowest(header.topic, passed_over)
+        lowest = yield from self._lowest(header.topic, passed_over)
         compared = self._offsets.offsets.get(f"{header.topic}@{header.compare_group}", {})
         for queue_id, offset in compared.items():
             if lowest.get(queue_id, UNCOMPARABLE) > offset:
                 lowest[queue_id] = UNCOMPARABLE
-        return command.answer(body=encode_body(QueryCorrectionOffsetBody(correction_offsets=lowest)))
+        return QueryCorrectionOffsetBody(correction_offsets=lowest)
 
-    def _lowest(self, topic: str, passed_over: set[str]) -> dict[int, int]:
+    def _lowest(self, topic: str, passed_over: set[str]) -> Generator[None, None, dict[int, int]]:
         lowest: dict[int, int] = {}
-        for group in self._offsets.groups_of(topic):
-            if group in passed_over:
-                continue
-            for queue_id, offset in self._offsets.offsets[f"{topic}@{group}"].items():
-                if offset >= self._store.min_offset_in_queue(topic, queue_id):
-                    lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
+        groups = (group for group in self._offsets.groups_of(topic) if group not in passed_over)
+        of_groups = (self._offsets.offsets.get(f"{topic}@{group}", {}) for group in groups)
+        rows = (row for queues in of_groups for row in list(queues.items()))
+        for number, (queue_id, offset) in enumerate(rows, 1):
+            if offset >= self._store.min_offset_in_queue(topic, queue_id):
+                lowest[queue_id] = min(offset, lowest.get(queue_id, offset))
+            if number % OFFSETS_OF_SLICE == 0:
+                yield
         return lowest
 
     def clone_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -202,15 +208,20 @@ class AdminOffsetsProcessor:
 
     def all_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return all committed offsets, for slaves and operators."""
-        return self._long.shared(command.code, command, self._all_offsets)
+        return self._long.shared(channel, command, self._all_offsets)
 
     def _all_offsets(self) -> Generator[None, None, ConsumerOffsetSerializeWrapper]:
         table: dict[str, dict[int, int]] = {}
-        copied = 0
-        for key, queues in list(self._offsets.offsets.items()):
+        copied = of_slice = 0
+        for key in list(self._offsets.offsets):
+            queues = self._offsets.offsets.get(key)
+            if queues is None:
+                continue
             table[key] = dict(queues)
             copied += 1 + len(queues)
-            if copied > OFFSETS_OF_SLICE:
-                copied = 0
+            of_slice += 1 + len(queues)
+            if of_slice > OFFSETS_OF_SLICE:
+                check_rows(copied, OFFSET_BYTES)
+                of_slice = 0
                 yield
         return ConsumerOffsetSerializeWrapper(offset_table=table, data_version=self._offsets.data_version)

@@ -42,7 +42,7 @@ class AdminStaticTopicsProcessor:
         """Apply a mapping and the topic's queues. Answer when both are on disk and the name servers know them."""
         header = decode_header(CreateTopicRequestHeader, command)
         return self._bodies.read(
-            TopicQueueMappingDetail, command, lambda mapping: self._update(command, header, mapping)
+            TopicQueueMappingDetail, channel, command, lambda mapping: self._update(command, header, mapping)
         )
 
     def _update(

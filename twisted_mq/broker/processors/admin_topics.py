@@ -12,7 +12,7 @@ from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager, check_users_group
-from twisted_mq.broker.long_answers import LongAnswers, copied, in_slices
+from twisted_mq.broker.long_answers import LongAnswers, check_rows, copied, in_slices
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.request_bodies import short_body
@@ -51,6 +51,8 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.turns import Work, then
 
+GROUP_BYTES = 300
+"""The least that a group takes in a table of all."""
 DEFAULT_REMARK = "not set any response code"
 """The remark of a successful topic update, as Apache's broker leaves it."""
 
@@ -131,7 +133,7 @@ class AdminTopicsProcessor:
 
     def all_topics(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return the whole topic table with its version, for slaves and operators."""
-        return self._long.shared(command.code, command, self._all_topics, self._versions)
+        return self._long.shared(channel, command, self._all_topics, self._versions)
 
     def _versions(self) -> object:
         return self._topics.data_version, self._static.data_version
@@ -165,7 +167,7 @@ class AdminTopicsProcessor:
         config = self._topics.get(topic)
         if config is None:
             raise BrokerError(ResponseCode.TOPIC_NOT_EXIST, f"topic[{topic}] not exist")
-        return self._long.answer(command.code, command, self._stats(config))
+        return self._long.report(channel, command, self._stats(config))
 
     def _stats(self, config: TopicConfig) -> Generator[None, None, TopicStatsTable]:
         topic = config.topic_name
@@ -207,10 +209,11 @@ class AdminTopicsProcessor:
 
     def all_groups(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return the whole group table with its version."""
-        return self._long.shared(command.code, command, self._all_groups, lambda: self._groups.data_version)
+        return self._long.shared(channel, command, self._all_groups, lambda: self._groups.data_version)
 
     def _all_groups(self) -> Work[object]:
         version = self._groups.data_version
+        check_rows(len(self._groups.groups), GROUP_BYTES)
         table = yield from copied(self._groups.groups)
         return SubscriptionGroupWrapper(subscription_group_table=table, data_version=version)
 

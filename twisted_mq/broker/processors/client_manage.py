@@ -85,7 +85,7 @@ class ClientManageProcessor:
 
         Raises BrokerError for an expression that cannot be parsed, after everything else is registered. Apache only logs it.
         """
-        return self._bodies.read(HeartbeatData, command, lambda data: self._heartbeat(channel, command, data))
+        return self._bodies.read(HeartbeatData, channel, command, lambda data: self._heartbeat(channel, command, data))
 
     def _heartbeat(self, channel: Channel, command: RemotingCommand, data: HeartbeatData) -> Answer:
         account = command.ext_fields.get(ACCESS_KEY)

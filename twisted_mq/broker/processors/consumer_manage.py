@@ -45,7 +45,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import Boundary, IMessageStore
-from twisted_mq.turns import Work, outcome, then
+from twisted_mq.turns import Work, outcome, then, while_connected
 
 MOST_UNKNOWN_QUEUES = 64
 """The most queues that a topic does not have (any more) for which a group can still commit offsets."""
@@ -159,12 +159,15 @@ class ConsumerManageProcessor:
 
     def lock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Lock queues for one client. The answer lists the locked ones, and never a queue that the topic does not have."""
-        return self._bodies.read(LockBatchRequestBody, command, lambda body: self._lock(channel, command, body))
+        return self._bodies.read(
+            LockBatchRequestBody, channel, command, lambda body: self._lock(channel, command, body)
+        )
 
     def _lock(self, channel: Channel, command: RemotingCommand, body: LockBatchRequestBody) -> Answer:
         check_name("consumerGroup", body.consumer_group, MOST_GROUP_NAME)
         check_name("clientId", body.client_id, MOST_CLIENT_ID)
-        encoded = self._bodies.turns.run(("locks", channel), self._locked(body, channel.share_address))
+        locked = while_connected(channel, self._locked(body, channel.share_address))
+        encoded = self._bodies.turns.run(("locks", channel), locked)
         return then(encoded, lambda data: command.answer(body=data))
 
     def _locked(self, body: LockBatchRequestBody, address: str) -> Work[bytes]:
@@ -188,7 +191,9 @@ class ConsumerManageProcessor:
 
     def unlock(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Free the queues that the client holds."""
-        return self._bodies.read(UnlockBatchRequestBody, command, lambda body: self._unlock(channel, command, body))
+        return self._bodies.read(
+            UnlockBatchRequestBody, channel, command, lambda body: self._unlock(channel, command, body)
+        )
 
     def _unlock(self, channel: Channel, command: RemotingCommand, body: UnlockBatchRequestBody) -> Answer:
         return then(self._bodies.turns.run(("locks", channel), self._unlocked(body)), lambda _: command.answer())

@@ -32,6 +32,7 @@ from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import if_connected
 
 LATE_MS = 500
 """A pop whose poll time ended this long ago is not served any more (Apache: PopMessageRequestHeader.isTimeoutTooMuch)."""
@@ -96,7 +97,7 @@ class PopMessageProcessor:
             remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can only be pulled"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
         work = self._reader.pop(header, config.read_queue_nums, self._selection(header))
-        return self._broker.turns.run((header.topic, header.consumer_group), work)
+        return self._broker.turns.run((header.topic, header.consumer_group), if_connected(channel, work))
 
     def _check_numbers(self, header: PopMessageRequestHeader) -> None:
         broker, options = self._broker, self._broker.options

@@ -78,7 +78,7 @@ class AckMessageProcessor:
         if not command.body:
             return self._ack_batch(channel, command, BatchAckMessageRequestBody())
         read = self._broker.bodies.read
-        return read(BatchAckMessageRequestBody, command, lambda body: self._ack_batch(channel, command, body))
+        return read(BatchAckMessageRequestBody, channel, command, lambda body: self._ack_batch(channel, command, body))
 
     def _ack_batch(self, channel: Channel, command: RemotingCommand, body: BatchAckMessageRequestBody) -> Answer:
         if not body.acks:

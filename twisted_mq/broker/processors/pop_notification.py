@@ -30,7 +30,7 @@ from twisted_mq.protocol.names.pop_topics import pop_retry_topic
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.turns import Work
+from twisted_mq.turns import Work, while_connected
 
 _NO_MESSAGE = encode_header(NotificationResponseHeader(has_msg=False))
 _NOBODY = encode_header(PollingInfoResponseHeader(polling_num=0))
@@ -94,7 +94,8 @@ class NotificationProcessor:
         check_broker(self._broker)
         config = readable_topic(self._broker, channel, header)
         queues = range(config.read_queue_nums) if header.queue_id < 0 else (header.queue_id,)
-        return self._broker.turns.run((header.topic, header.consumer_group), self._looked_for(header, queues))
+        work = while_connected(channel, self._looked_for(header, queues))
+        return self._broker.turns.run((header.topic, header.consumer_group), work)
 
     def _looked_for(self, header: NotificationRequestHeader, queues: Iterable[int]) -> Work[bool]:
         """Return True if a message waits in one of these queues, or in those of the retry topics."""

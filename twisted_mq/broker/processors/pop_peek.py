@@ -20,7 +20,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.interfaces import GetStatus
-from twisted_mq.turns import Work, then
+from twisted_mq.turns import Work, then, while_connected
 
 _NOTHING = PopMessageResponseHeader(pop_time=0, invisible_time=0, revive_qid=0, rest_num=0)
 _WRONG_OFFSET = (GetStatus.OFFSET_TOO_SMALL, GetStatus.OFFSET_OVERFLOW_BADLY)
@@ -38,7 +38,8 @@ class PeekMessageProcessor:
         broker, header = self._broker, decode_header(PeekMessageRequestHeader, command)
         check_broker(broker)
         config = readable_topic(broker, channel, header)
-        seen = broker.turns.run((header.topic, header.consumer_group), self._seen(header, config.read_queue_nums))
+        work = while_connected(channel, self._seen(header, config.read_queue_nums))
+        seen = broker.turns.run((header.topic, header.consumer_group), work)
         return then(seen, lambda seen: self._answer(command, *seen))
 
     def _seen(self, header: PeekMessageRequestHeader, queues: int) -> Work[tuple[list[Buffer], int]]:

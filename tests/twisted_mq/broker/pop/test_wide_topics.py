@@ -85,3 +85,29 @@ def test_peek_shows_what_all_queues_have(desk: PopDesk) -> None:
     desk.pass_time(1)
     (answer,) = peer.received()
     assert (answer.code, answer.ext_fields["restNum"], len(answer.body) > 0) == (0, "2", True)
+
+
+@pytest.mark.parametrize("code", [RequestCode.PEEK_MESSAGE, RequestCode.NOTIFICATION])
+def test_nothing_more_is_looked_into_for_a_connection_that_is_closed(
+    desk: PopDesk, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer, at_once = asked(desk, code)
+    looks: list[int] = []
+    store = desk.controller.store
+    look = store.max_offset_in_queue
+    monkeypatch.setattr(store, "max_offset_in_queue", lambda topic, queue: (looks.append(queue), look(topic, queue))[1])
+    peer.channel.connectionLost()
+    desk.pass_time(1)
+    assert (at_once, looks, desk.broker.traffic.pending_answers) == ([], [], 0)
+
+
+def test_a_pop_whose_connection_is_closed_before_its_turn_takes_no_message(desk: PopDesk) -> None:
+    desk.send("late", queue=LAST)
+    first, _ = asked(desk, RequestCode.PEEK_MESSAGE)
+    gone, _ = asked(desk, RequestCode.POP_MESSAGE)
+    gone.channel.connectionLost()
+    desk.pass_time(1)
+    assert len(first.received()) == 1
+    peer, _ = asked(desk, RequestCode.POP_MESSAGE)
+    desk.pass_time(1)
+    assert bodies(*peer.received()) == ["late"]
