@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import attrs
+
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
-from twisted_mq.admin.dead_letters import GivenUp, dead_letters, fresh, given_up_by, origin_topic
+from twisted_mq.admin.dead_letters import dead_letters, fresh, given_up_by, origin_topic
 from twisted_mq.admin.dead_letters import resend as resend_all
 from twisted_mq.admin.found_messages import find_message
 from twisted_mq.admin.message_value import message_line
@@ -13,6 +17,8 @@ from twisted_mq.admin.sending import started_producer
 from twisted_mq.console.answers import Answer, BadInput, Download, NotThere, Page, Redirect
 from twisted_mq.console.forms import link
 from twisted_mq.console.visit import Visit, cut
+from twisted_mq.console.wide import ManyQueues
+from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX
 
@@ -24,28 +30,47 @@ MOST_EXPORTED_BYTES = 32 * 1024 * 1024
 SENDERS = "mq_console"
 
 
+@attrs.frozen
+class DeadLetters:
+    """How many dead letters a group has; None if that is not added up because they have too many queues."""
+
+    group: str
+    messages: int | None = None
+    not_resent: int | None = None
+
+
 async def groups(visit: Visit) -> Answer:
     """Show a page of the groups that have dead letters."""
     every = sorted(topic for topic in await visit.admin.topic_list() if topic.startswith(DLQ_PREFIX))
     shown = cut([topic.removeprefix(DLQ_PREFIX) for topic in every], visit.number("page", "The page", 1, 1))
-    rows: list[GivenUp] = await at_once(lambda name: given_up_by(visit.admin, name), shown.rows)
+    rows = await at_once(lambda name: _state(visit.admin, name), shown.rows)
     return Page("dead_letters.html", {"slice": shown, "rows": rows})
 
 
+async def _state(admin: AdminCalls, name: str) -> DeadLetters:
+    topic = DLQ_PREFIX + name
+    if ManyQueues.of({topic: await admin.topic_route(topic)}).are_many:
+        return DeadLetters(name)
+    state = await given_up_by(admin, name)
+    return DeadLetters(name, state.messages, state.not_resent)
+
+
 async def group(visit: Visit) -> Answer:
-    """Show the newest dead letters of a group."""
+    """Show the newest dead letters of a group, those of one page of its queues."""
     name = visit.needed("name", "The group's name")
-    state = await given_up_by(visit.admin, name)
-    found = await _newest(visit.admin, name)
-    values = {"state": state, "messages": found, "older": state.messages - len(found), "origin_topic": origin_topic}
-    return Page("dead_letters_of.html", {**values, "dlq_topic": DLQ_PREFIX + name})
+    topic = DLQ_PREFIX + name
+    queues = ManyQueues.of({topic: await visit.admin.topic_route(topic)}, readable=True)
+    state = await _state(visit.admin, name)
+    page = queues.page(visit.number("page", "The page", 1, 1))
+    found = await _newest(queues.reader(visit.admin, topic), page.rows)
+    older = state.messages - len(found) if state.messages is not None and page.pages == 1 else 0
+    values = {"state": state, "messages": found, "older": older, "origin_topic": origin_topic, "slice": page}
+    return Page("dead_letters_of.html", {**values, "dlq_topic": topic})
 
 
-async def _newest(admin: AdminCalls, group: str) -> list[MessageExt]:
-    topic = DLQ_PREFIX + group
-    reader = await QueueReader.of(admin, topic)
+async def _newest(reader: QueueReader, queues: Iterable[MessageQueue]) -> list[MessageExt]:
     found: list[MessageExt] = []
-    for queue in reader.queues(topic):
+    for queue in queues:
         first, end = await reader.span(queue, None, None)
         async for result in reader.pulls(queue, max(first, end - MOST_SHOWN), end):
             found += result.messages
@@ -56,8 +81,8 @@ async def resend(visit: Visit) -> Answer:
     """Send the chosen ones again or, in the background, all that were not sent again yet."""
     name = visit.needed("name", "The group's name")
     if visit.text("which") == "rest":
-        state = await given_up_by(visit.admin, name)
-        visit.jobs.start(name, state.not_resent, resend_all(visit.admin, name))
+        state = await _state(visit.admin, name)
+        visit.jobs.start(name, state.not_resent or 0, resend_all(visit.admin, name))
         return Redirect(link("/dead-letters/progress", name=name))
     sent = await _resend_chosen(visit.admin, name, visit.every("id"))
     visit.tell(f"{sent} dead letters of {name} were sent again to their original topics.", good=sent > 0)
@@ -86,7 +111,7 @@ async def progress(visit: Visit) -> Answer:
     job = visit.jobs.find(name)
     if job is None:
         raise NotThere(f"No resend of {name} is running, or the console was restarted.")
-    return Page("dead_letters_progress.html", {"job": job, "state": await given_up_by(visit.admin, name)})
+    return Page("dead_letters_progress.html", {"job": job, "state": await _state(visit.admin, name)})
 
 
 async def stop(visit: Visit) -> Answer:

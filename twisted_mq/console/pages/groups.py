@@ -14,7 +14,8 @@ from twisted_mq.console.answers import Answer, BadInput, NotThere, Page, Redirec
 from twisted_mq.console.forms import link, when
 from twisted_mq.console.pages.group_settings import at_brokers
 from twisted_mq.console.subscriptions import conflicts
-from twisted_mq.console.visit import Visit, cut
+from twisted_mq.console.visit import Slice, Visit, cut
+from twisted_mq.console.wide import ManyQueues, lag_of, move_of, queues_of_group
 from twisted_mq.protocol.bodies import ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import ResetOffsetRequestHeader
@@ -37,6 +38,8 @@ class GroupState:
     connection: ConsumerConnection | None = None
     lags: list[QueueLag] | None = None
     rate: float | None = None
+    queues: ManyQueues | None = None
+    """Its queues, if they are too many to collect how far it is in each."""
 
     @property
     def members(self) -> int:
@@ -44,7 +47,8 @@ class GroupState:
 
     @property
     def topics(self) -> list[str]:
-        return sorted({one.queue.topic for one in self.lags or () if not one.queue.topic.startswith(RETRY_PREFIX)})
+        names = {one.queue.topic for one in self.lags or ()} if self.queues is None else {*self.queues.routes}
+        return sorted(name for name in names if not name.startswith(RETRY_PREFIX))
 
     @property
     def waiting(self) -> int | None:
@@ -65,6 +69,9 @@ async def group_state(admin: AdminCalls, name: str) -> GroupState:
     except (ProtocolError, RemotingError):
         connection = None  # no member is connected, or none knows
     try:
+        queues = await queues_of_group(admin, name)
+        if queues.are_many:
+            return GroupState(name, connection, queues=queues)
         stats = await consume_stats(admin, name)
     except (ProtocolError, RemotingError):
         return GroupState(name, connection)
@@ -117,14 +124,14 @@ async def group(visit: Visit) -> Answer:
     name = visit.needed("name", "The group's name")
     state = await group_state(visit.admin, name)
     settings = await at_brokers(visit.admin, name)
-    is_seen = state.connection is not None or state.lags is not None or any(one.config for one in settings)
+    is_seen = state.connection or state.lags is not None or state.queues or any(one.config for one in settings)
     if not is_seen and name not in groups_among(await visit.admin.topic_list()):
         raise NotThere(f"No broker has a group {name}.")
     members = await _members(visit.admin, state)
     infos = {one.client_id: one.info for one in members if one.info is not None}
     values = {
         "state": state,
-        "slice": cut(state.lags or (), visit.number("page", "The page", 1, 1)),
+        "slice": await _lags(visit, state),
         "members": members,
         "holders": _holders(members),
         "conflicts": conflicts(infos),
@@ -134,6 +141,16 @@ async def group(visit: Visit) -> Answer:
         "config": next((one.config for one in settings if one.config is not None), None),
     }
     return Page("group.html", values)
+
+
+async def _lags(visit: Visit, state: GroupState) -> Slice[QueueLag]:
+    """Return a page of how far the group is in each queue."""
+    number, queues = visit.number("page", "The page", 1, 1), state.queues
+    if queues is None:
+        return cut(state.lags or (), number)
+    page = queues.page(number)
+    rows = await at_once(lambda queue: lag_of(visit.admin, queues, state.name, queue), page.rows)
+    return Slice(rows, page.number, page.pages, page.total)
 
 
 async def _members(admin: AdminCalls, state: GroupState) -> list[Member]:
@@ -189,13 +206,20 @@ def _goal(visit: Visit) -> Goal:
 
 async def preview(visit: Visit) -> Answer:
     """Show what moving would do, without changing anything."""
-    goal = _goal(visit)
-    route = await visit.admin.topic_route(goal.topic)
-    moves = await planned_moves(
-        visit.admin, goal.group, await goals_of_time(visit.admin, goal.topic, route, goal.time_ms)
-    )
-    state = await group_state(visit.admin, goal.group)
-    return Page("reset.html", {"goal": goal, "moves": moves, "sums": _sums(moves), "members": state.members})
+    admin, goal, number = visit.admin, _goal(visit), visit.number("page", "The page", 1, 1)
+    route = await admin.topic_route(goal.topic)
+    queues = ManyQueues.of({goal.topic: route}, readable=True)
+    if queues.are_many:
+        page = queues.page(number)
+        moves = await at_once(lambda queue: move_of(admin, queues, goal.group, queue, goal.time_ms), page.rows)
+        shown = Slice(moves, page.number, page.pages, page.total)
+    else:
+        moves = await planned_moves(admin, goal.group, await goals_of_time(admin, goal.topic, route, goal.time_ms))
+        shown = cut(moves, number)
+    members = (await group_state(admin, goal.group)).members
+    values = {"goal": goal, "slice": shown, "sums": _sums(moves), "members": members, "is_part": queues.are_many}
+    fields = {"name": goal.group, "topic": goal.topic, "to": goal.kind, "time": visit.text("time") or None}
+    return Page("reset.html", {**values, "fields": fields})
 
 
 def _sums(moves: list[Move]) -> dict[str, int]:

@@ -6,6 +6,7 @@ import attrs
 
 from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.group_settings import all_masters, masters_among
 from twisted_mq.admin.groups import addresses_of
 from twisted_mq.admin.sending import send_once
@@ -23,7 +24,8 @@ from twisted_mq.admin.topics import (
 from twisted_mq.client.producing.send_result import SendStatus
 from twisted_mq.console.answers import Answer, BadInput, Page, Redirect
 from twisted_mq.console.forms import link, said
-from twisted_mq.console.visit import Visit, cut
+from twisted_mq.console.visit import Slice, Visit, cut
+from twisted_mq.console.wide import ManyQueues, offset_of
 from twisted_mq.protocol.bodies import MessageQueue, TopicConfig, TopicOffset, TopicRouteData
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import perm_text
@@ -123,14 +125,22 @@ async def topic(visit: Visit) -> Answer:
     """Show a topic."""
     admin, name = visit.admin, visit.needed("name", "The topic's name")
     route = await admin.topic_route(name)
-    queues, problems = await _queues(admin, name, route)
+    number = visit.number("page", "The page", 1, 1)
+    every = ManyQueues.of({name: route})
+    if every.are_many:
+        shown, problems = await _shown_queues(admin, every, number)
+        messages = None
+    else:
+        queues, problems = await _queues(admin, name, route)
+        shown = cut(queues, number)
+        messages = sum(row.messages for row in queues) if not problems else None
     settings = await at_once(lambda one: _at_broker(admin, name, *one), masters_of(route).items())
     values = {
         "name": name,
         "kind": kind_of(name, await brokers_own_topics(admin)),
         "route": route,
-        "slice": cut(queues, visit.number("page", "The page", 1, 1)),
-        "messages": sum(row.messages for row in queues) if not problems else None,
+        "slice": shown,
+        "messages": messages,
         "problems": problems,
         "settings": settings,
         "first": next((one.config for one in settings if one.config is not None), None),
@@ -154,6 +164,22 @@ async def _queues(admin: AdminCalls, name: str, route: TopicRouteData) -> tuple[
             continue
         found += [QueueRow(queue, offset) for queue, offset in table.items()]
     return sorted(found, key=lambda row: row.queue), problems
+
+
+async def _shown_queues(admin: AdminCalls, every: ManyQueues, number: int) -> tuple[Slice[QueueRow], list[str]]:
+    """Return the same for the queues of one page."""
+    page = every.page(number)
+    problems: dict[str, None] = {}
+
+    async def row(queue: MessageQueue) -> QueueRow | None:
+        try:
+            return QueueRow(queue, await offset_of(every.reader(admin, queue.topic), queue))
+        except (AdminError, ProtocolError, RemotingError) as error:
+            problems[f"{queue.broker_name}: {said(error)}"] = None
+            return None
+
+    rows = [one for one in await at_once(row, page.rows) if one is not None]
+    return Slice(rows, page.number, page.pages, page.total), list(problems)
 
 
 async def _at_broker(admin: AdminCalls, name: str, broker_name: str, address: str) -> TopicAtBroker:
