@@ -146,6 +146,14 @@ def _mapping(text: bytes) -> TopicQueueMappingInfo:
     return decode_body(TopicQueueMappingInfo, _short(text, "topicQueueMappingInfoMap", BYTES_OF_STEP))
 
 
+def is_longer_inflated(data: bytes, size: int) -> bool:
+    """Return whether a deflated body has more than so many bytes. A damaged one has what can be inflated of it."""
+    try:
+        return len(zlib.decompressobj().decompress(data, size + 1)) > size
+    except zlib.error:
+        return False
+
+
 def _inflate(data: bytes) -> Generator[None, None, bytes]:
     inflater = zlib.decompressobj()
     pieces: list[bytes] = []

@@ -16,6 +16,7 @@ from twisted_mq.protocol.bodies import (
 )
 from twisted_mq.protocol.bodies.register_broker_reader import (
     RegisteredTopics,
+    is_longer_inflated,
     read_old_registration,
     read_register_broker,
 )
@@ -47,7 +48,8 @@ ZONE_NAME = "__ZONE_NAME"
 """Header field that no header class declares (Apache: MixAll.ZONE_NAME)."""
 
 LARGE_BODY = 4096
-"""A compressed body of this size may hold 4 MiB of topics."""
+SMALL_INFLATED = 64 * 1024
+"""A compressed body of 4 KiB may hold 4 MiB. Small is only what is small after decompression too."""
 MAX_VERSION_BYTES = 4096
 
 NOT_SET = "not set any response code"
@@ -61,7 +63,7 @@ def register_broker(state: NamesrvState, channel: Channel, command: RemotingComm
     if header.body_crc32 and header.body_crc32 != zlib.crc32(command.body) & 0x7FFFFFFF:
         raise refuse("crc32 not match")
     work = _registered(state, channel, command, header)
-    if len(command.body) > LARGE_BODY:
+    if len(command.body) > LARGE_BODY or (header.compressed and is_longer_inflated(command.body, SMALL_INFLATED)):
         work = state.registrations.keep(len(command.body), work)
     return then(state.turns.run(header.broker_name, work), lambda result: answer(command, result, _order_topics(state)))
 

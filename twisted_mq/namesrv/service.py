@@ -16,16 +16,13 @@ from twisted_mq.encryption.servers import ServerEncryption, server_encryption
 from twisted_mq.extras import require
 from twisted_mq.logs import Logger
 from twisted_mq.namesrv.kv_config import KVConfig
+from twisted_mq.namesrv.lowest_id_notices import LowestIdNotices
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.processor import processors
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
-from twisted_mq.namesrv.route_values import MinBrokerIdChange
 from twisted_mq.namesrv.state import NamesrvState
 from twisted_mq.periodic import PeriodicJob
-from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import NotifyMinBrokerIdChangeRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
@@ -68,6 +65,7 @@ class NamesrvService(service.Service):
         self._reactor = reactor
         self._bind = bind
         self._client: RemotingClient | None = None
+        self._notices = LowestIdNotices(self._send_one_way)
         self._listening: interfaces.IListeningPort | None = None
         self._metrics: interfaces.IListeningPort | None = None
         self._state = NamesrvState(
@@ -77,7 +75,7 @@ class NamesrvService(service.Service):
             clock=reactor,
             turns=self._turns,
             in_thread=threads_of(reactor),
-            tell=self._tell,
+            tell=self._notices.tell,
         )
         self._access = access
         self._processors = processors(self._state)
@@ -165,6 +163,7 @@ class NamesrvService(service.Service):
         scan, self._scan = self._scan, None
         looks, self._looks = self._looks, []
         metrics, self._metrics = self._metrics, None
+        self._notices.stop()
         client, self._client = self._client, None
         pusher, self._pusher = self._pusher, None
         steps: list[Step] = [
@@ -203,21 +202,10 @@ class NamesrvService(service.Service):
             credentials=None if access is None else access.credentials,
         )
 
-    def _tell(self, change: MinBrokerIdChange) -> None:
-        """Send NOTIFY_MIN_BROKER_ID_CHANGE, one-way; brokers that cannot be reached find out by themselves."""
+    def _send_one_way(self, address: str, command: RemotingCommand) -> defer.Deferred[None]:
         if self._client is None:
             self._client = self._make_client()
-        header = NotifyMinBrokerIdChangeRequestHeader(
-            min_broker_id=change.min_broker_id,
-            min_broker_addr=change.min_broker_address,
-            offline_broker_addr=change.offline_address,
-            ha_broker_addr=change.ha_address,
-        )
-        for address in change.tell:
-            command = RemotingCommand.request(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, encode_header(header))
-            self._client.invoke_one_way(address, command).addErrback(
-                lambda reason: self.log.info("brokers not notified of the lowest id: {e}", e=reason.value)
-            )
+        return self._client.invoke_one_way(address, command)
 
 
 def make_namesrv(

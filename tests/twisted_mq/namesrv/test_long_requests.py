@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import zlib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from twisted.internet.defer import Deferred
 from tests.twisted_mq.namesrv.routes import Link, T, topics, version
 from tests.twisted_mq.namesrv.test_namesrv_requests import SUCCESS, NameServer, registered
 from twisted_mq.namesrv import kv_config, list_answers
+from twisted_mq.namesrv.broker_requests import LARGE_BODY
 from twisted_mq.protocol.bodies import (
     DataVersion,
     RegisterBrokerBody,
@@ -243,3 +245,24 @@ def test_stranger_does_not_unregister_a_living_broker(server):
     with pytest.raises(BrokerError, match="its connection is alive"):
         server.later(RequestCode.UNREGISTER_BROKER, **gone)
     assert server.later(RequestCode.UNREGISTER_BROKER, link=link, **gone).code == 0
+
+
+def test_small_bodies_that_inflate_to_4_mib_are_read_two_at_a_time(server):
+    """They come under as many names as there are brokers in the world."""
+    bomb = zlib.compress(bytes(4_000_000), 9)
+    assert len(bomb) < LARGE_BODY
+    tracemalloc.start()
+    try:
+        later = [
+            server.register_later(bomb, brokerName=f"b{number}", compressed="true").addErrback(lambda why: why.type)
+            for number in range(32)
+        ]
+        refusals = [server.finish(one) for one in later]
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert refusals == [BodyError] * 32
+    assert most < 40_000_000
+    assert (
+        server.register(registered(compressed=True), brokerName="b99", brokerAddr="b99:1", compressed="true") == SUCCESS
+    )
