@@ -25,8 +25,8 @@ from twisted.protocols.basic import LineReceiver
 from interop.peers.process import free_port
 from twisted_mq import logs
 from twisted_mq.clocks import follow_monotonic_time
+from twisted_mq.config.garbage import GarbageLooks
 from twisted_mq.config.metrics_options import MetricsExporterType
-from twisted_mq.config.startup import COLLECT_AFTER
 from twisted_mq.console.service import ConsoleService
 from twisted_mq.console.settings import ConsoleSettings
 from twisted_mq.protocol.bodies import TopicConfig
@@ -176,9 +176,7 @@ async def serve(store: str, meter: TurnMeter) -> None:
         "console": console.port,
         "recorder": recording.getHost().port,
     }
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT_AFTER)
+    GarbageLooks(reactor.seconds).start()
     meter.watch()
     servers: list[RemotingServerFactory] = [cluster.namesrv.factory, *_factories(broker)]
     budgets = list({id(one.traffic.budget): one.traffic.budget for one in servers}.values())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
+import time
 from collections.abc import Callable
 from types import TracebackType
 
@@ -16,6 +16,7 @@ from twisted.python.components import Componentized
 
 from twisted_mq.clocks import follow_monotonic_time
 from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
+from twisted_mq.config.garbage import LOOK_SECONDS, GarbageLooks
 from twisted_mq.config.hang_up import on_hang_up
 from twisted_mq.logs import Logger, complain_seldom, tell_left_out
 from twisted_mq.periodic import PeriodicJob
@@ -29,11 +30,6 @@ SWITCH_SECONDS = 0.0005
 """The time after which a thread hands the interpreter over (Python's own: 5 ms). The reactor releases it at each system
 call, and waits this long to get it back while a thread parses or writes a large body: otherwise only a few hundred calls
 a second are possible.
-"""
-COLLECT_AFTER = (10_000, 5, 50)
-"""The number of new objects that starts a search for cycles among them (Python's own: 700); the number of such searches
-before one of the next generation; and the same for the oldest generation. With Python's own values, a broker under load
-searched all its 200,000 objects every two seconds, for 0.1 s.
 """
 
 
@@ -80,6 +76,8 @@ class Daemon(service.MultiService):
         self._expected = expected
         self._bind_address = bind_address
         self._log_flush: PeriodicJob | None = None
+        self._thaw: PeriodicJob | None = None
+        self._garbage = GarbageLooks(time.monotonic if reactor is None else reactor.seconds)
         if reactor is not None:
             follow_monotonic_time(reactor)
 
@@ -111,14 +109,16 @@ class Daemon(service.MultiService):
         self._explained(super().startService)
         if self._bind_address is not None:
             warn_if_open(self._bind_address)
-        gc.collect()
-        gc.freeze()  # modules, tables, the store's content: none of it becomes garbage
-        gc.set_threshold(*COLLECT_AFTER)
+        self._garbage.start()
+        if self._reactor is not None:
+            self._thaw = PeriodicJob("look for garbage", self._reactor, LOOK_SECONDS, self._garbage.look_at_all)
 
     def stopService(self) -> Deferred[object] | None:
-        log_flush, self._log_flush = self._log_flush, None
-        if log_flush is not None:
-            log_flush.stop()
+        self._garbage.stop()
+        for job in (self._log_flush, self._thaw):
+            if job is not None:
+                job.stop()
+        self._log_flush = self._thaw = None
         stopped: Deferred[object] | None = super().stopService()
         return stopped
 

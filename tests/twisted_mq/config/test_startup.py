@@ -11,7 +11,8 @@ from twisted.application import service
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
-from twisted_mq.config.startup import COLLECT_AFTER, SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
+from twisted_mq.config.garbage import COLLECT_AFTER
+from twisted_mq.config.startup import SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
 
 
 class Refused(Exception):
@@ -99,6 +100,7 @@ def test_reason_is_printed_without_traceback_only_where_a_daemon_does_not_start(
 def interpreter(monkeypatch):
     """What a daemon sets for its whole process, which here is that of other tests too."""
     calls: list[tuple[str, object]] = []
+    monkeypatch.setattr(gc, "callbacks", [])
     monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: calls.append(("switch", seconds)))
     monkeypatch.setattr(gc, "freeze", lambda: calls.append(("freeze", None)))
     monkeypatch.setattr(gc, "set_threshold", lambda *counts: calls.append(("collect", counts)))

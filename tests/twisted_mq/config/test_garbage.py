@@ -1,0 +1,124 @@
+"""When a daemon looks for garbage: no look is at very many objects, and nothing is put aside for good."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+from twisted_mq.config.garbage import LEAST_GROWTH, MANY, THAW_SECONDS, GarbageLooks
+
+MOST_OBJECTS = 200_000
+GROWING = """
+import gc, sys, time
+from twisted_mq.config.garbage import COLLECT_AFTER, GarbageLooks
+if sys.argv[1] == "kept":
+    GarbageLooks(time.monotonic).start()
+else:
+    gc.collect(); gc.freeze(); gc.set_threshold(*COLLECT_AFTER[:2], 50)
+looked = [0]
+def look(phase, what):
+    if phase == "start" and what["generation"] == 2:
+        looked.append(len(gc.get_objects()))
+gc.callbacks.append(look)
+held = [{"a": []} for _ in range(3_000_000)]
+print(max(looked))
+"""
+
+
+class Collector:
+    """Notes what is called in place of Python's own collector; `left` is what outlives a look, `aside` what was put aside."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        self.now, self.left, self.aside = 5.0, 0, 0
+        monkeypatch.setattr(gc, "callbacks", [])
+        for name in ("collect", "freeze", "unfreeze", "set_threshold"):
+            monkeypatch.setattr(gc, name, lambda *more, name=name: self.calls.append(name))
+        monkeypatch.setattr(gc, "get_objects", lambda generation: [None] * self.left)
+        monkeypatch.setattr(gc, "get_freeze_count", lambda: self.aside)
+        self.looks = GarbageLooks(lambda: self.now)
+
+    def look(self, left: int, generation: int = 2) -> None:
+        """Have the interpreter look, so that so many objects are left."""
+        self.left = left
+        for phase in ("start", "stop"):
+            self.looks._looked(phase, {"generation": generation})
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
+    return Collector(monkeypatch)
+
+
+@pytest.mark.parametrize(("left", "generation", "aside"), [(MANY + 1, 2, MANY + 1), (MANY, 2, 0), (MANY + 1, 1, 0)])
+def test_many_objects_that_outlive_a_look_at_all_are_put_aside(
+    collector: Collector, left: int, generation: int, aside: int
+) -> None:
+    collector.look(left, generation)
+    assert (collector.calls, collector.looks.put_aside) == (["freeze"] if aside else [], aside)
+
+
+def test_everything_is_looked_at_when_it_has_doubled(collector: Collector) -> None:
+    collector.aside = 2 * LEAST_GROWTH
+    collector.looks.start()
+    collector.calls.clear()
+    for left, calls in ((2 * LEAST_GROWTH, ["freeze"]), (MANY + 1, ["freeze", "unfreeze", "collect", "freeze"])):
+        collector.look(left)
+        collector.looks.look_at_all()
+        assert collector.calls == calls
+        collector.calls.clear()
+    collector.looks.look_at_all()
+    assert (collector.calls, collector.looks.put_aside) == ([], 0)
+
+
+def test_everything_is_looked_at_once_an_hour_if_something_was_put_aside(collector: Collector) -> None:
+    collector.looks.start()
+    collector.calls.clear()
+    collector.now += THAW_SECONDS
+    collector.looks.look_at_all()
+    assert collector.calls == []
+    collector.look(MANY + 1)
+    collector.looks.look_at_all()
+    collector.looks.look_at_all()
+    assert collector.calls == ["freeze", "unfreeze", "collect", "freeze"]
+
+
+def test_start_and_stop(collector: Collector) -> None:
+    collector.looks.start()
+    assert (collector.calls, len(gc.callbacks)) == (["collect", "freeze", "set_threshold"], 1)
+    collector.looks.stop()
+    collector.looks.stop()
+    assert gc.callbacks == []
+
+
+def most_looked_at(way: str) -> int:
+    """The most objects of one look while a process comes to hold six million."""
+    run = subprocess.run([sys.executable, "-c", GROWING, way], capture_output=True, text=True, check=True)
+    return int(run.stdout)
+
+
+def test_no_look_is_at_very_many_objects_however_many_there_are() -> None:
+    assert 0 < most_looked_at("kept") < MOST_OBJECTS
+
+
+def test_cycles_that_were_put_aside_are_freed() -> None:
+    class Node:
+        """Refers to itself."""
+
+    looks = GarbageLooks(lambda: THAW_SECONDS)
+    freed: list[str] = []
+    node = Node()
+    node.itself = node  # type: ignore[attr-defined]
+    weak = weakref.ref(node, lambda _: freed.append("node"))
+    gc.freeze()
+    looks.put_aside = 1
+    del node
+    gc.collect()
+    assert freed == []
+    looks.look_at_all()
+    gc.unfreeze()
+    assert freed == ["node"] and weak() is None
