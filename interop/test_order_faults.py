@@ -6,6 +6,7 @@ all tests: nothing depends on them.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import NotEmptyError
 from kazoo.security import CREATOR_ALL_ACL
 
 from interop.peers.clients import PROJECT, unique
@@ -226,6 +228,104 @@ def test_lists_that_a_hand_made_impossible_block_the_queue_until_they_are_put_ri
             sender.wait_sent(1, now())
     sender.finish()
     load.check()
+
+
+def rewritten(kazoo: KazooClient, path: str) -> Callable[[], object]:
+    """Write a node as it is: only its version rises."""
+    kazoo.set(path, kazoo.get(path)[0])
+    return lambda: None
+
+
+def garbled(kazoo: KazooClient, path: str) -> Callable[[], object]:
+    """Make a node's document none. Returns what makes it whole."""
+    before = kazoo.get(path)[0]
+    kazoo.set(path, b"\x00{nonsense")
+    return lambda: kazoo.set(path, before)
+
+
+def taken_back(kazoo: KazooClient, path: str) -> Callable[[], object]:
+    """Write lists of an earlier epoch, as one who puts back a copy does."""
+    before = kazoo.get(path)[0]
+    lists = json.loads(before)
+    kazoo.set(path, json.dumps({"epoch": lists["epoch"] - 1, "send": [], "consume": []}).encode())
+    return lambda: kazoo.set(path, before)
+
+
+def deleted(kazoo: KazooClient, path: str) -> Callable[[], object]:
+    """Delete a node and all below it. Its owners create it again, perhaps before it is empty."""
+    with contextlib.suppress(NotEmptyError):
+        kazoo.delete(path, recursive=True)
+    return lambda: None
+
+
+def undeclared(kazoo: KazooClient, path: str) -> Callable[[], object]:
+    """Delete a topic with its lists. Returns what puts both back."""
+    names = [path, *(f"{path}/{name}" for name in kazoo.get_children(path))]
+    before = {name: kazoo.get(name)[0] for name in names}
+    kazoo.delete(path, recursive=True)
+
+    def put_back() -> None:
+        for name, data in before.items():
+            kazoo.create(name, data)
+
+    return put_back
+
+
+EDITS: tuple[tuple[Callable[[KazooClient, str], Callable[[], object]], str, str], ...] = (
+    (rewritten, "/topics/{topic}/0", ""),
+    (garbled, "/topics/{topic}/0", "{path}: no JSON"),
+    (taken_back, "/topics/{topic}/0", "{path}: epoch: it was"),
+    (garbled, "/topics/{topic}", "{path}: no JSON"),
+    (undeclared, "/topics/{topic}", ""),
+    (garbled, "/groups/{head}", "{path}: no JSON"),
+    (garbled, "/brokers/{head}/0", ""),
+    (deleted, "/brokers/{head}/0", ""),
+    (deleted, "/brokers/{head}/1", ""),
+    (deleted, "/brokers/{head}", ""),
+    (deleted, "/keeper", ""),
+    (deleted, "/leaders/{topic}/0/consumers", ""),
+)
+"""Edits by hand: the edit, the node, and the one line that each master logs about it."""
+
+
+def test_order_holds_and_sends_go_on_after_whatever_a_hand_did_to_a_node(
+    groups: OrderedGroups, load: OrderedLoad
+) -> None:
+    """Under the load of a sender and a receiver. What brokers and clients do not put right themselves, the hand does."""
+    topic = unique("Hand")
+    groups.create(topic, 1)
+    new_receiver(groups, load, topic)
+    sender = new_sender(groups, load, topic, "sender")
+    sender.wait_sent(1, 0.0)
+    with hand(groups) as kazoo:
+        for name in NAMES:
+            if not kazoo.exists(f"{CHROOT}/groups/{name}"):
+                kazoo.create(f"{CHROOT}/groups/{name}", b'{"retired":false}', makepath=True)
+        for edit, place, says in EDITS:
+            head = str(groups.lists(topic).head)
+            path = place.format(topic=topic, head=head)
+            masters = [groups.members[name, MASTER] for name in NAMES]
+            before = [len(master.output()) for master in masters]
+            put_right = edit(kazoo, CHROOT + path)
+            if says:
+                wanted = says.format(path=path)
+                wait_until(
+                    lambda wanted=wanted, masters=masters, before=before: all(
+                        wanted in master.output()[start:] for master, start in zip(masters, before, strict=True)
+                    ),
+                    f"brokers say {wanted}",
+                )
+            put_right()
+            sender.wait_sent(1, now())
+            told = [
+                master.output()[start:].count("ordered queues are blocked: ")
+                for master, start in zip(masters, before, strict=True)
+            ]
+            assert told == [1 if says else 0] * 2, (edit.__name__, path, told)
+        groups.wait_lists(topic, ["0"], lambda lists: set(lists.send) == set(NAMES) and len(lists.consume) == 1)
+    sender.finish()
+    load.check()
+    assert groups.audit()["faults"] == []
 
 
 def test_who_has_not_the_password_is_told_so_and_changes_nothing(groups: OrderedGroups, load: OrderedLoad) -> None:
