@@ -25,6 +25,8 @@
 # make bench   the project's own benchmarks
 # make release   a dry run: sdist and wheel in dist/, checked by twine, installed, the examples run with them; uploads nothing
 # make cost    the worst turn of each request and port in its most adverse shapes: an hour
+# make large-tables   a broker with 500,000 groups and 100 topics of 65,535 queues: start, answers, worst turns
+# make suspended   slave, name server and master stand still for 30 s each under load: nothing acknowledged is lost
 # make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
 #
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
@@ -42,7 +44,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-grpc simulate-mutants simulate-rules mutate release
+.PHONY: help cost large-tables suspended siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-grpc simulate-mutants simulate-rules mutate release
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -179,6 +181,12 @@ bench: setup
 
 cost: $(INSTALLED)
 	@$(PYTHON) -m tests.cost.run
+
+large-tables: $(INSTALLED)
+	@$(PYTHON) -m tests.cost.large_tables
+
+suspended: setup
+	$(PYTHON) -m tests.crash.suspended
 
 count: $(INSTALLED)
 	@$(PYTHON) -m tests.bench.count
