@@ -70,6 +70,7 @@ MENDED = (
     "tests/spark",
     "tests/storage",
     "tests/support",
+    "tests/twisted_mq",
     "tests/week",
 )
 """Files and folders that were read through. Append what you have mended."""

@@ -1,4 +1,4 @@
-"""One log for all: what becomes of a line of ours."""
+"""Log lines of this project in each log."""
 
 from __future__ import annotations
 

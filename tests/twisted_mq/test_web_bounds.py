@@ -1,4 +1,4 @@
-"""Connections of pages: slow requests end, and who opens many keeps nobody out."""
+"""Connections of pages: slow requests end, and a host with many connections does not block others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of requests that were allowed, and what never is."""
+"""Cached decisions about allowed requests, and decisions that are never cached."""
 
 from __future__ import annotations
 

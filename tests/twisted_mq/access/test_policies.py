@@ -1,4 +1,4 @@
-"""Which rule of a user's decides."""
+"""The deciding rule of a user."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_accounts_of_plain_acl_yml_see_records_of_their_topics_alone(tmp_path: P
 
 
 def test_a_request_signed_for_another_code_is_refused_by_a_broker(tmp_path: Path) -> None:
-    """Unless it is told to serve it."""
+    """A setting allows it."""
     for strict, code in ((True, 16), (False, 0)):
         folder = tmp_path / str(strict)
         folder.mkdir()

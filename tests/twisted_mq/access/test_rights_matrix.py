@@ -18,14 +18,14 @@ def matrix() -> dict[str, dict[str, list[str]]]:
 
 
 def test_the_matrix_is_the_recorded_one(matrix: dict[str, dict[str, list[str]]]) -> None:
-    """Where it differs on purpose: python -m tests.support.rights_matrix."""
+    """After an intended change run: python -m tests.support.rights_matrix."""
     assert matrix == recorded()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", recorded())
 def test_row(name: str, kind: str) -> None:
-    """Nobody gets past without a signature, the admin always; who has no rights reads at most, and that under 1.0 alone."""
+    """No request passes without a signature, the admin's always do; a user without rights can only read, and only with 1.0."""
     row = recorded()[name][kind]
     assert not {"anonymous", "wrong signature"} & set(row)
     assert "admin" in row
@@ -36,7 +36,7 @@ def test_row(name: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", recorded())
 def test_what_is_others_needs_their_right(name: str, kind: str) -> None:
-    """A request that names a topic or a group is not served to one who has no right on it, but for what 1.0 lets all read."""
+    """A request that names a topic or a group is refused without a right on it, except reads that 1.0 allows for all."""
     row, rights = set(recorded()[name][kind]), RIGHTS[RequestCode[name]]
     if "no rights" in row:
         return

@@ -1,4 +1,4 @@
-"""What a server's settings ask for."""
+"""Access control from a server's settings."""
 
 from __future__ import annotations
 

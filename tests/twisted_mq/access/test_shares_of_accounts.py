@@ -1,4 +1,4 @@
-"""Where requests are signed, shares of the budgets belong to accounts."""
+"""If requests are signed, shares of the budgets belong to accounts."""
 
 from __future__ import annotations
 

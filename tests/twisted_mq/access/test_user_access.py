@@ -175,7 +175,7 @@ def test_the_same_request_again_is_taken_again(root: Signer, broker: BrokerInMem
 
 
 def test_a_field_that_stands_twice_is_read_once(root: Signer, ada: Signer, broker: BrokerInMemory) -> None:
-    """What is asked for rights is what is served."""
+    """The checked fields are the served ones."""
     allow(root, "ada", "Topic:T", "Pub")
     assert ada.ask(RequestCode.SEND_MESSAGE_V2, SEND, b"x")[0] == 0  # its fields become a template
     for first, second in (("T", "U"), ("U", "T")):

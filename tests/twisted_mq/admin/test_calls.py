@@ -1,4 +1,4 @@
-"""What admin calls tell of servers that are no name servers."""
+"""Errors of admin calls to servers that are not name servers."""
 
 from __future__ import annotations
 

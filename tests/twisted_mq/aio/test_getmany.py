@@ -100,7 +100,7 @@ def test_push_consumer_in_plain_calls(cluster: ServedCluster, group: str, topic:
 
 @pytest.mark.parametrize("face", ["aio", "blocking"])
 def test_listener_gets_batches(cluster: ServedCluster, group: str, topic: str, face: str) -> None:
-    """Where they came in one pull."""
+    """The messages of a batch came in one pull."""
     options = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET, consume_message_batch_max_size=10)
     batches: list[list[bytes]] = []
 

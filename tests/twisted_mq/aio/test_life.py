@@ -32,7 +32,7 @@ MOST_AWAITS = 60
 
 
 def left_in(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """Tasks, timers and sockets of a loop, but for the running task and the loop's own socket."""
+    """Return tasks, timers and sockets of a loop, except the running task and the loop's own socket."""
     tasks = [repr(task) for task in asyncio.all_tasks(loop) - {asyncio.current_task()}]
     timers = [repr(timer) for timer in loop._scheduled if not timer.cancelled()]  # type: ignore[attr-defined]
     own = loop._ssock.fileno()  # type: ignore[attr-defined]

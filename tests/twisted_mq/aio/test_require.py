@@ -31,7 +31,7 @@ from twisted_mq.client import ClientError, ProducerOptions
 
 
 def nobody() -> str:
-    """An address at which nobody listens."""
+    """Return an address without a listener."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{held.getsockname()[1]}"

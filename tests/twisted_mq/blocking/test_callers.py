@@ -28,7 +28,7 @@ class Rows:
         self.ended += 1
 
     def passed_on(self) -> bool:
-        """Whether that was the row's end."""
+        """Return True at the end of the row."""
         before = self.ended
         self.row.pass_on()
         return self.ended > before
@@ -127,7 +127,7 @@ def joined(threads: list[threading.Thread]) -> None:
 
 
 def test_nobody_waits_for_a_caller_who_has_other_things_to_do(thread: LoopThread) -> None:
-    """The first ones of a row come back only when the last has got what he was told."""
+    """The first callers of a row return only when the last one has its result."""
     waiting: list[defer.Deferred[int]] = []
     got = [threading.Event() for _ in range(5)]
     all_wait, others = threading.Event(), threading.Event()

@@ -45,7 +45,7 @@ class Desk:
         return answer
 
     def half(self) -> dict[str, str]:
-        """What ends a transaction that was begun just now."""
+        """Begin a transaction, and return the fields of its end."""
         sent = self.send(half_fields("K", self.broker.now_ms()))
         return {
             "producerGroup": "PG", "commitLogOffset": str(int(sent.ext_fields["msgId"][16:], 16)), "msgId": "K",

@@ -1,4 +1,4 @@
-"""How far groups are, as consumerProgress and brokerConsumeStats show it."""
+"""Progress of groups in consumerProgress and brokerConsumeStats."""
 
 from __future__ import annotations
 

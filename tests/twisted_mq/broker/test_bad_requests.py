@@ -34,7 +34,7 @@ def state(broker: BrokerInMemory) -> tuple[Any, ...]:
 
 @pytest.fixture
 def failures() -> Iterator[list[str]]:
-    """What was logged as a failure of the broker's own."""
+    """Record failures of the broker in the log."""
     seen: list[str] = []
 
     def note(event: dict[str, Any]) -> None:

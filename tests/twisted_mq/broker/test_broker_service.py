@@ -349,7 +349,7 @@ class VirtualTime(Clock):
 
 class RegistrationPeriodTest(BrokerServiceCase):
     async def registrations(self, clock: Clock, **more: Any) -> list[RemotingCommand]:
-        """What a name server is asked by a broker that has registered once."""
+        """Return the requests to a name server of a broker that has registered once."""
         asked: list[RemotingCommand] = []
 
         def answer(channel: Any, command: RemotingCommand) -> RemotingCommand:

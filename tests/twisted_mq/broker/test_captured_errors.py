@@ -37,7 +37,8 @@ def scenario() -> list[tuple[RemotingCommand, RemotingCommand]]:
 
 
 def comparable(answer: RemotingCommand) -> tuple[int, str | None, dict[str, str]]:
-    """What has to agree: the code, the remark in one form of white space, the fields without ids that differ a run."""
+    """Return the parts that must agree: the code, the remark with normalized white space, the fields without ids that differ in
+    each run."""
     remark = None if answer.remark is None or JAVA_TEXT in answer.remark else " ".join(answer.remark.split())
     fields = {key: value for key, value in answer.ext_fields.items() if key not in ("msgId", "transactionId")}
     return answer.code, remark, fields

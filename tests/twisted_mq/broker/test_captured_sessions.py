@@ -53,7 +53,7 @@ class Session:
             self.notices.append((connection, command.code, dict(command.ext_fields)))
 
     def places(self) -> dict[Key, int]:
-        """Where in the log each message that was sent alone came to lie."""
+        """Return the place in the log of each message that was sent alone."""
         return {
             key: int(answer.ext_fields["msgId"][-16:], 16)
             for key, answer in self.answers.items()
@@ -97,7 +97,7 @@ def replayed(asked: list[Asked], theirs: Session) -> Session:
 
 
 def comparable(request: RemotingCommand, answer: RemotingCommand | None) -> Any:
-    """What has to agree of an answer."""
+    """Return the parts of an answer that must agree."""
     if answer is None:
         return None
     remark = None if answer.remark is None else " ".join(answer.remark.split())
@@ -109,10 +109,10 @@ def comparable(request: RemotingCommand, answer: RemotingCommand | None) -> Any:
 
 
 def agree(mine: Any, apaches: Any) -> bool:
-    """Whether they are equal, or Apache's has the same messages and some that came right after.
+    """Return True if they are equal, or Apache's has the same messages and some that came directly after.
 
-    Of a queue that is still empty Apache says that there is no offset, ours that the group begins at 0: told there is
-    none, a client asks for the greatest one, and misses what came in between.
+    For an empty queue Apache returns no offset, ours returns 0: without an offset, a client asks for the greatest one, and misses
+    messages that came in between.
     """
     if apaches and apaches[0] == ResponseCode.QUERY_NOT_FOUND and mine:
         return bool(mine == (ResponseCode.SUCCESS, None, {"offset": "0"}, b"") or mine == apaches)

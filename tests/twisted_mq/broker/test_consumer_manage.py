@@ -1,4 +1,4 @@
-"""Offsets and locks over the wire: which rules decide what a group is told."""
+"""Offsets and locks over the wire: the rules for the answers to a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Those who wait for the disk are answered in the reactor's thread, all of one flush together."""
+"""Sends that wait for the disk are answered in the reactor's thread, all of one flush together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twisted_mq.remoting.late_answers import LateAnswers
 
 @attrs.define(eq=False)
 class Desk:
-    """A store whose flushes are told by hand, and a reactor whose calls from threads are made by hand."""
+    """A store with manual flushes, and a reactor with manual calls from threads."""
 
     calls: list[Callable[[], None]] = attrs.field(factory=list)
     waiting: list[Callable[[bool], None]] = attrs.field(factory=list)

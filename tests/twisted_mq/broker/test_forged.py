@@ -1,4 +1,4 @@
-"""What a broker writes to itself, written by strangers: refused at the door, and passed over where it is in the log already."""
+"""Forged records that only a broker writes: refused in requests, and skipped if they are already in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes many rows or files is answered in slices, with others' requests between them."""
+"""Answers with many rows or files are computed in slices, with other requests between them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def broker_with_queues() -> BrokerInMemory:
 
 
 def reads_by_turn(broker: BrokerInMemory, peer: Peer, code: int, fields: dict[str, str]) -> list[int]:
-    """How many queues were looked at in each turn until nothing was left to do."""
+    """Return the number of queues that were read in each turn until the end."""
     reads = [0]
     look = MemoryMessageStore.max_offset_in_queue
 

@@ -1,4 +1,4 @@
-"""Who waits for messages, and when they are answered; with their processors: test_pull, pop/test_held_requests."""
+"""Waiting requests and their answers; with their processors: test_pull, pop/test_held_requests."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ class SlowDesk(Desk):
         return True
 
     def turn(self) -> list[object]:
-        """Who is answered in the next turn."""
+        """Return the requests that are answered in the next turn."""
         (due,) = [call for call in self.clock.getDelayedCalls() if call.getTime() <= self.clock.seconds()]
         self.clock.calls.remove(due)
         self.answers.clear()

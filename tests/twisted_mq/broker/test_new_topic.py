@@ -133,7 +133,7 @@ class RouteTest(BrokerServiceCase):
         return writes
 
     async def test_who_makes_a_topic_is_answered_when_it_is_on_disk(self) -> None:
-        """A broker that is killed before has the message, and nobody may pull it."""
+        """A broker that is killed before that has the message, but no client could pull it."""
         broker = await self.start(register_broker_timeout_mills=5000)
         writes = await self.held_writes(broker)
         asked = [self.ask(broker.port, 310, SEND, b"x") for _ in range(2)]

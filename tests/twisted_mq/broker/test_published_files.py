@@ -44,7 +44,7 @@ NOT_SERVED = {
     "multi-disk",
     "operator-controller",
 }
-"""Files that ask for safety which is not served: they end the start until somebody decides to do without it."""
+"""Files with safety settings that are not supported: they prevent the start until the operator decides to run without them."""
 
 
 class PublishedFilesTest(TestCase):

@@ -168,7 +168,7 @@ def test_modes_outlive_a_restart(tmp_path: Any) -> None:
 
 
 class NameServer:
-    """Stands for the connection to one: answers with the routes it has."""
+    """Replacement of a connection to a name server that answers with its routes."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -40,7 +40,7 @@ def peer() -> Peer:
 
 
 def seen(answer: RemotingCommand) -> Any:
-    """What of an answer does not depend on the place of the records in the log."""
+    """Return the parts of an answer that do not depend on the place of the records in the log."""
     keys = [message.properties["KEYS"] for message in iterate_messages(answer.body)]
     return answer.code, answer.remark, sorted(answer.ext_fields), keys
 

@@ -126,7 +126,7 @@ class RegistrationTest(SynchronousTestCase):
         self.assertEqual(list(wrapper.topic_config_table), ["B"])
 
     def test_name_server_that_missed_something_is_told_all_in_a_version_that_it_can_not_know(self) -> None:
-        """It takes what comes with another version: a part would hide what it missed for good."""
+        """The name server accepts any other version: a part would hide the missed topics for good."""
         registration = self.make(FIRST)
         registration.register()
         self.pump()

@@ -172,7 +172,7 @@ def test_nothing_is_taken_while_requests_are_checked() -> None:
 
 
 class Everybody:
-    """Refuses nobody."""
+    """Access control that refuses no request."""
 
     source, remembers = None, False
 

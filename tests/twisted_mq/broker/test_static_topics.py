@@ -36,7 +36,7 @@ WHOLE_PULL = 2 | 4
 
 
 class _Routes:
-    """Where the other brokers are: each at its name."""
+    """Routes to the other brokers: each at its name."""
 
     async def master(self, broker_name: str, topic: str) -> str:
         return broker_name

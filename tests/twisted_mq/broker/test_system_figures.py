@@ -1,4 +1,4 @@
-"""Figures of memory, files, connections, rates and lag beside those that the kernel and the store's files have at that time."""
+"""Metrics of memory, files, connections, rates and lag, compared with the kernel and the store's files at that time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a plain send passes from the read to the answer: few, and forward only."""
+"""Files that a plain send passes from the read to the answer: few, and forward only."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SINGLE_WAY = [
     "protocol/layouts/record_codec.py",
     "protocol/wire/answers.py",
 ]
-"""One send. Tags are hashed by protocol/text/java.py beside them."""
+"""Files of a send. protocol/text/java.py hashes tags in addition."""
 
 MADE = {"encode": "protocol/wire/answers.py"}
 """Functions that a file makes of a header class, by their names; they have no file of their own."""

@@ -1,4 +1,4 @@
-"""Which servers a command means: options, contexts, the environment; and `mq context`."""
+"""Servers of a command: options, contexts, the environment; and `mq context`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "planted-5d1e"
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user without settings of his own."""
+    """Set up a user without settings."""
     for name in ("ROCKETMQ_HOME", "MQ_CONTEXT", *(setting.variable for setting in SETTINGS)):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

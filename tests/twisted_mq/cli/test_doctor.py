@@ -144,7 +144,7 @@ def test_a_name_server_that_is_not_there_is_a_problem_with_its_remedy() -> None:
 
 
 class Refusing:
-    """A cluster of one broker that answers nobody but with a refusal, or not at all."""
+    """A cluster of one broker that refuses all requests, or does not answer."""
 
     name_servers = ("10.0.0.1:9876",)
 

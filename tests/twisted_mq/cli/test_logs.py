@@ -1,4 +1,4 @@
-"""What reaches standard error, in a process of its own: logging begins once."""
+"""Lines on standard error, in a separate process: logging can start only once."""
 
 import subprocess
 import sys

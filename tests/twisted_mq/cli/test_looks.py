@@ -1,4 +1,4 @@
-"""`mq peek`, `tail`, `lag` and `dlq` against a broker: what they print, and that nobody's position moves."""
+"""`mq peek`, `tail`, `lag` and `dlq` against a broker: their output, and that no offset of a group moves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server() -> Iterator[EmbeddedServer]:
 
 
 def run(server: EmbeddedServer, *words: str, code: int = 0) -> str:
-    """What the command printed; on standard error where it failed as it should."""
+    """Return the output of the command, or its standard error after an expected failure."""
     environment = {**os.environ, "NAMESRV_ADDR": server.namesrv, "NO_COLOR": "1"}
     done = subprocess.run([*MQ, *words], env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr

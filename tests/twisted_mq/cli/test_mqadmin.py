@@ -251,6 +251,6 @@ def test_what_comes_from_servers_moves_no_cursor_of_a_terminal(capsys):
 
 
 def test_the_client_library_is_loaded_by_subcommands_that_need_it_alone():
-    """It would take a third of the time in which a question is answered."""
+    """Loading it would take a third of the time of a command."""
     program = "import sys, twisted_mq.cli.mqadmin; sys.exit('twisted_mq.client' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""What `mq order show` says of a queue that stands still: why, and what would free it."""
+"""Output of `mq order show` for a blocked queue: the reason, and what to do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_HEAD_OF_B = "; b is healthy; its master joins soon"
 
 
 def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, problem: str | None = None) -> Any:
-    """Of a topic on the groups a and b, of which b is well."""
+    """Return the reasons for a topic on the groups a and b, of which b is healthy."""
     group = a if isinstance(a, GroupState) else GroupState("a", a)
     unit = UnitState("0", lists, problem, consumers=consumers)
     return TopicState(OrderedTopic("T", 1, ("a", "b")), {"a": group, "b": GroupState("b", WELL)}, (unit,)).blocks(unit)

@@ -28,7 +28,7 @@ def printed(text: str, title: str) -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the walk keeps its store."""
+    """Set the directory of the tour's store."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 

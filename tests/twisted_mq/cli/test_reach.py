@@ -64,7 +64,7 @@ def namesrv(home: Path) -> Iterator[str]:
 
 
 def run(home: Path, *words: str, code: int = 0, text: str = "", **more: str) -> str:
-    """What the command printed; on standard error where it failed as it should."""
+    """Return the output of the command, or its standard error after an expected failure."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("NAMESRV_", "MQ_", "ROCKETMQ_"))}
     environment = {**kept, "XDG_CONFIG_HOME": str(home), "NO_COLOR": "1", **more}
     done = subprocess.run([*MQ, *words], env=environment, input=text, capture_output=True, text=True, timeout=120)

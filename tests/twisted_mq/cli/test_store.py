@@ -29,7 +29,7 @@ def stores(tmp_path_factory) -> Path:
 
 
 def messages_of(name: str) -> list[dict]:
-    """What Apache's store read, under the dump's keys."""
+    """Return the messages that Apache's store read, with the keys of a dump."""
     lines = [json.loads(line) for line in (CAPTURES / f"{name}.jsonl").read_text().splitlines()]
     found = [{**line, "physicalOffset": line["commitLogOffset"]} for line in lines if line["kind"] == "message"]
     return [{key: line[key] for key in KEYS} for line in found]

@@ -1,4 +1,4 @@
-"""What producers and consumers are made from: every argument stands in their own signature."""
+"""Arguments of producers and consumers: each one is in their own signature."""
 
 from __future__ import annotations
 

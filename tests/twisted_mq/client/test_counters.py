@@ -1,4 +1,4 @@
-"""What producers and consumers count, and whom consumers tell of each call of their listener."""
+"""Counters of producers and consumers, and hooks around each call of a listener."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_polled_messages_count_as_consumed(cluster: VirtualCluster, producer: Pr
 
 
 class Recorder:
-    """A hook that notes what it is told, and carries something from one call to the other."""
+    """A hook that records its calls, and passes a value from one call to the other."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []

@@ -34,7 +34,7 @@ for name in UNIX:
 
 
 def modules(*packages: str) -> list[str]:
-    """Names of all modules below these folders of twisted_mq, but for those that only a broker loads, with numpy."""
+    """Return the names of all modules below these folders of twisted_mq, except those that only a broker loads, with numpy."""
     package = ROOT / "twisted_mq"
     paths = [path.relative_to(package) for one in packages for path in sorted((package / one).rglob("*.py"))]
     return [f"twisted_mq.{'.'.join(path.with_suffix('').parts)}" for path in paths if path.as_posix() not in COLUMNS]

@@ -20,7 +20,7 @@ def listen(messages: list[MessageExt], context: ConsumeContext) -> ConsumeStatus
 
 
 def left_in(reactor: Any) -> dict[str, Any]:
-    """All that a program has open, but for the threads of the loop that the servers run on, which grow in number with use."""
+    """Return everything that a program has open, except the threads of the servers' loop, which grow in number with use."""
     return {
         "timers": len(reactor.getDelayedCalls()),
         "sockets": len(reactor.getReaders()) + len(reactor.getWriters()),

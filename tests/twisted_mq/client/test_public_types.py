@@ -30,7 +30,7 @@ OF_THE_LIBRARY = {
         "credentials",
     ],
 }
-"""What a member and its client call of each other."""
+"""Methods that a member and its client call of each other."""
 MADE_BY_CONSUMERS = {"ReceivedMessage"}
 
 
@@ -90,7 +90,7 @@ def names(face: str) -> dict[str, Any]:
 
 
 def is_there(face: str, one: type) -> bool:
-    """Whether a face has the class, or a class made of it: its Message is one of the protocol's."""
+    """Return True if a face has the class, or a subclass: its Message is one of the protocol's."""
     own = getattr(importlib.import_module(face), one.__name__, None)
     return own is one or (isinstance(own, type) and one in own.__mro__)
 

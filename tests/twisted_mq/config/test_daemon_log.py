@@ -1,4 +1,4 @@
-"""Where twistd's log goes, how large it becomes, and what happens where its file cannot be opened again."""
+"""The file of twistd's log, its size, and a failure to open it again."""
 
 from __future__ import annotations
 

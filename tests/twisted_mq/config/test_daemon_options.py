@@ -53,7 +53,7 @@ OURS = {
 }
 """Keys that Apache's brokers do not have, or have as system properties."""
 OF_BROKERS_ALONE = {*option_fields(MetricsOptions), "authConfigPath"}
-"""Apache's name servers ask nobody who he is, and show no figures."""
+"""Apache's name servers have no access control and no metrics."""
 FIELDS = [
     pytest.param(cls, classes, daemon, key, id=f"{daemon}-{key}")
     for cls, classes, daemon in DAEMONS

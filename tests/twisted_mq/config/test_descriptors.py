@@ -1,4 +1,4 @@
-"""How many connections servers take."""
+"""Number of connections that servers accept."""
 
 from __future__ import annotations
 

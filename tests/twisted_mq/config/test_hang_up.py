@@ -1,4 +1,4 @@
-"""What SIGHUP is set to call, and when it is left alone."""
+"""Handler of SIGHUP, and cases in which it is not set."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def test_reason_is_printed_without_traceback_only_where_a_daemon_does_not_start(
 
 @pytest.fixture(autouse=True)
 def interpreter(monkeypatch):
-    """What a daemon sets for its whole process, which here is that of other tests too."""
+    """Restore settings of a daemon for its whole process, which other tests share."""
     calls: list[tuple[str, object]] = []
     monkeypatch.setattr(gc, "callbacks", [])
     monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: calls.append(("switch", seconds)))

@@ -1,4 +1,4 @@
-"""Somebody at a console, without a browser: requests over real sockets of the loopback, with the cookie that came."""
+"""Visitor of a console without a browser: requests over real sockets of the loopback, with the received cookie."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FORM = "application/x-www-form-urlencoded"
 
 @attrs.frozen
 class Reply:
-    """What came back."""
+    """Answer of the console."""
 
     status: int
     headers: Headers
@@ -55,7 +55,7 @@ class Reply:
 
 
 class ConsoleCase(TestCase):
-    """A cluster with a console; nobody is in yet."""
+    """A cluster with a console, without a login."""
 
     timeout = 60
     broker_options: Mapping[str, Any] = {}
@@ -81,7 +81,7 @@ class ConsoleCase(TestCase):
         return self.invitations[-1].partition("#")[2]
 
     async def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Reply:
-        """One request; headers are named with low lines."""
+        """Send a request; names of headers have underscores."""
         sent = {name.replace("_", "-"): [value] for name, value in headers.items()}
         if self.cookie is not None:
             sent["cookie"] = [self.cookie]
@@ -124,7 +124,7 @@ class ConsoleCase(TestCase):
             await admin.client.close()
 
     def stored(self, topic: str) -> Any:
-        """What the broker has of a topic."""
+        """Return the broker's messages of a topic."""
         return messages_of(self.cluster.broker.controller.store, topic)
 
     async def wait(self, holds: Any) -> None:

@@ -1,4 +1,4 @@
-"""Who comes in, how, and what is kept from strangers."""
+"""Logins, and protection from other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page of a long list asks of the servers does not grow with the list."""
+"""The number of requests of a page does not grow with its list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MANY = 3_000
 
 class CountedCase(ConsoleCase):
     async def work(self, path: str, **fields: object) -> tuple[int, int, int]:
-        """Return how many requests a page makes, the bytes of their answers, and its own."""
+        """Return the number of requests of a page, the bytes of their answers, and its own."""
         invoke, made = RemotingClient.invoke, []
 
         async def counted(client: RemotingClient, address: str, *more: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What operators do at the console beside looking: groups, settings, writing, users, clients, dead letters, charts, search."""
+"""Actions of operators at the console: groups, settings, writing, users, clients, dead letters, charts, search."""
 
 from __future__ import annotations
 

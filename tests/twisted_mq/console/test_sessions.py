@@ -18,7 +18,7 @@ from twisted_mq.console.sessions import (
 
 
 class Connections:
-    """Stands for a RemotingClient: whether it was closed."""
+    """Replacement of a RemotingClient that records if it was closed."""
 
     closed = False
 

@@ -1,4 +1,4 @@
-"""What pages make of values: bodies, names, numbers, times; subscriptions and traces."""
+"""Display of values on pages: bodies, names, numbers, times; subscriptions and traces."""
 
 from __future__ import annotations
 

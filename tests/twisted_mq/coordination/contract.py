@@ -1,4 +1,4 @@
-"""What every coordinator does, whatever is behind it. Mixed into a trial TestCase that says how to get one and break it."""
+"""Contract of every coordinator. A trial TestCase mixes it in, and implements how to create one and break it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONNECTED, DISCONNECTED, LOST = SessionEvent.CONNECTED, SessionEvent.DISCONNECTE
 
 
 class Hooks:
-    """What an implementation's TestCase brings. Coordinators that it made are stopped by it."""
+    """Methods of an implementation's TestCase. It stops the coordinators that it created."""
 
     def coordinator(self, chroot: str = "/mq") -> ICoordinator:
         """A client, not started. `/mq` is there and empty, `/other` is missing."""
@@ -39,7 +39,7 @@ class Hooks:
         raise NotImplementedError
 
     async def wait(self, waited: Awaitable[Any]) -> Any:
-        """What it brings; time passes meanwhile."""
+        """Return the result; time passes in between."""
         raise NotImplementedError
 
     async def until(self, promise: Callable[[], object]) -> None:
@@ -199,7 +199,7 @@ class NodesContract(Hooks):
 
 
 class WatchesContract(Hooks):
-    """What is told of nodes."""
+    """Callbacks about nodes."""
 
     async def told_after(self, count: list[int], ask: Callable[[], defer.Deferred[Any]]) -> None:
         before = count[0]

@@ -23,7 +23,7 @@ SESSION_SECONDS = 4.0
 PATIENCE_SECONDS = 60
 POLL_SECONDS = 0.01
 OWNER = [("digest", "mq:secret")]
-"""Who may delete what tests protect."""
+"""Credentials that may delete nodes that tests protect."""
 
 
 class KazooCase(TestCase, Hooks):

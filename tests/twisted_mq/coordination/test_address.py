@@ -1,4 +1,4 @@
-"""Where a coordinator is, as a text."""
+"""Address of a coordinator, as a text."""
 
 from __future__ import annotations
 

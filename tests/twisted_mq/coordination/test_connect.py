@@ -1,4 +1,4 @@
-"""Which coordinator an address gets, and what is loaded for it."""
+"""Coordinator of an address, and the modules loaded for it."""
 
 from __future__ import annotations
 

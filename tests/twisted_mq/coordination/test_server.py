@@ -42,7 +42,7 @@ class ServerContractCase(ServerCase, kazoo_case.KazooContract):
 
 
 class ServerFacesCase(ServerCase):
-    """What kazoo asks for that ZooKeeperCoordinator does not."""
+    """Requests of kazoo that ZooKeeperCoordinator does not send."""
 
     async def test_single_requests_of_other_clients_are_answered_as_zookeeper_does(self) -> None:
         def ask(client: KazooClient) -> Any:
@@ -94,7 +94,7 @@ class ServerFacesCase(ServerCase):
 
 
 class Raw(protocol.Protocol):
-    """What the server sends, as bytes."""
+    """Connection that keeps the bytes of the server."""
 
     def __init__(self) -> None:
         self.received = b""

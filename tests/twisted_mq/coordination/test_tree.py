@@ -1,4 +1,4 @@
-"""The tree: limits, figures of nodes, and that a refused change leaves nothing behind."""
+"""The tree: limits, statistics of nodes, and refused changes, which leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one session asks at once, with a client of kazoo's that answers when it is told to."""
+"""Requests of one session in flight, with a kazoo client that answers on demand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twisted_mq.coordination.zookeeper_session import MOST_ASKED, Unreachable, Z
 
 @attrs.define(eq=False)
 class Asked:
-    """One request on its way."""
+    """A request in flight."""
 
     path: str
     answered: Callable[[Any], object] = lambda result: None
@@ -109,7 +109,7 @@ def test_what_waits_when_the_connection_is_lost_is_never_asked() -> None:
 
 
 def test_what_waits_when_nothing_is_answered_for_long_is_never_asked() -> None:
-    """Who asked was told NoAnswer, and asks again: else the old questions would come before the new ones for ever."""
+    """The caller got NoAnswer, and asks again: otherwise old requests would always come before new ones."""
     session = Session()
     session.session._answers = True
     session.ask(range(100))

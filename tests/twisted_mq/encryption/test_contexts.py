@@ -1,4 +1,4 @@
-"""What is wrong with a certificate is said with its key and file."""
+"""Errors of a certificate have its setting and file."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ AUTHORITY: list[Authority] = []
 
 
 def authority(case: TestCase) -> Authority:
-    """One for all tests: keys take long to make."""
+    """Return the authority of all tests: keys take long to create."""
     if not AUTHORITY:
         AUTHORITY.append(Authority(Path(case.mktemp()).absolute()))
     return AUTHORITY[0]

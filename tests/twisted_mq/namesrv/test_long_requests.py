@@ -1,4 +1,4 @@
-"""What brokers and clients ask of a name server with very many topics: in slices, bounded, in order."""
+"""Requests to a name server with very many topics: in slices, bounded, in order."""
 
 from __future__ import annotations
 

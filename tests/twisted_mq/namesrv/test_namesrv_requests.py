@@ -151,8 +151,8 @@ def test_recorded_requests_get_the_recorded_answers(server, scenario):
 
 
 def known_at_start(server: NameServer, request: RemotingCommand, recorded: RemotingCommand) -> bool:
-    """Whether an answer depends only on what this recording has shown; some began with brokers already there, or
-    with an emptied namespace."""
+    """Return True if an answer depends only on this recording; some started with registered brokers, or with an emptied
+    namespace."""
     routes = server.state.routes
     if request.code == RequestCode.REGISTER_BROKER:
         return bool(routes.live) and recorded.body == b""

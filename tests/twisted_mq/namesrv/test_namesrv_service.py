@@ -64,7 +64,7 @@ def register(broker_id: int = 0, **changes: str) -> RemotingCommand:
 
 
 class FakePort:
-    """What adoptStreamPort gives."""
+    """Result of adoptStreamPort."""
 
     def __init__(self) -> None:
         self.stopped = 0

@@ -1,4 +1,4 @@
-"""Nobody needs an account to register: what strangers may not do to a living broker's place."""
+"""Registration needs no account: protection of a living broker's place from other hosts."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Broker:
     log: list[Record] = attrs.field(factory=list)
     committed: int = 0
     flushed: int = 0
-    """What was in the log when the process began is on disk."""
+    """Offset up to which the log is on disk: all of it at the process's start."""
 
 
 @attrs.define(eq=False)
@@ -66,7 +66,7 @@ class Group:
 
     @property
     def follows(self) -> bool:
-        """Whether the slave's log is a part of the master's, and it can get the rest."""
+        """Return True if the slave's log is a part of the master's, and it can get the rest."""
         master, slave = self.brokers
         fits = slave.log == master.log[: len(slave.log)]
         return self.linked and master.up and slave.up and fits

@@ -1,4 +1,4 @@
-"""What is known of the coordinator's nodes, however they change and whatever is wrong with them."""
+"""View of the coordinator's nodes, with all changes and faults."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class ProblemTests(ViewCase):
         self.assertEqual(self.view.problems, {})
 
     def test_epoch_that_a_hand_took_back_does_not_count(self) -> None:
-        """What was fenced off in a later epoch would be taken again."""
+        """Sends that a later epoch fenced off would be accepted again."""
         self.declare("0", lists=Lists(5, ("a",), (Term("a", 5),)))
         self.view.start()
         self.run_for(0.5)

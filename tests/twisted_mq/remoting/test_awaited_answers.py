@@ -22,7 +22,7 @@ class Answers(SynchronousTestCase):
         return [self.awaited.expect(self.awaited.take_opaque(), one, "b:1") for one in timeouts]
 
     def late(self, waiting: list[defer.Deferred[RemotingCommand]]) -> list[bool]:
-        """Which have failed for their time."""
+        """Return the requests that failed by their timeout."""
         failed = [one.called for one in waiting]
         for one in (one for one in waiting if one.called):
             self.failureResultOf(one, RemotingTimeoutError)

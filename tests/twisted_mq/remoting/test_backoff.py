@@ -1,4 +1,4 @@
-"""How long an address rests after failures."""
+"""Rest time of an address after failures."""
 
 from __future__ import annotations
 

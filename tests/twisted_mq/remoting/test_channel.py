@@ -1,4 +1,4 @@
-"""One remoting connection: answers to the peer's requests, and own requests."""
+"""A remoting connection: answers to the peer's requests, and own requests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def request(code: int, opaque: int = 0, body: bytes = b"", flag: int = 0) -> Rem
 
 
 def told(command: RemotingCommand) -> tuple[int, int, str | None, bytes]:
-    """What a test compares of an answer."""
+    """Return the parts of an answer that tests compare."""
     assert command.is_response
     return command.opaque, command.code, command.remark, command.body
 
@@ -83,7 +83,7 @@ class RequestsOfThePeer(ChannelCase):
         )
 
     def test_answers_do_not_wait_for_frames_that_take_long(self) -> None:
-        """What was ready before a slow frame's answer leaves with it, what comes behind it apart."""
+        """Answers that are ready before a slow frame's answer leave with it, later ones separately."""
         writes: list[bytes] = []
         self.transport.write = writes.append  # type: ignore[method-assign]
         self.channel._processors = {**self.traffic.processors, LATER: self._answer_slowly}

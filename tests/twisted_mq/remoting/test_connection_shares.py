@@ -11,7 +11,7 @@ from twisted_mq.remoting.shares import share_of_account
 
 @attrs.define(eq=False)
 class Connection:
-    """Of an address."""
+    """A connection of an address."""
 
     share_address: str
     why: str = ""

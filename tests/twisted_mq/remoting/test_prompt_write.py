@@ -40,7 +40,7 @@ class PromptWriteCase(SynchronousTestCase):
         self.addCleanup(ours.close)
 
     def received(self) -> bytes:
-        """What has come to the peer."""
+        """Return the bytes that the peer received."""
         found = bytearray()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Which name server is asked, and what is said when none answers."""
+"""Choice of the name server, and the error when none answers."""
 
 from __future__ import annotations
 

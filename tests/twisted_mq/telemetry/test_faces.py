@@ -33,7 +33,7 @@ def topic(server: EmbeddedServer, request: pytest.FixtureRequest) -> str:
 
 
 class Observed:
-    """What the listeners saw, and what was exported."""
+    """Messages of the listeners, and exported spans."""
 
     def __init__(self) -> None:
         self._exporter = InMemorySpanExporter()
@@ -48,7 +48,7 @@ class Observed:
         self.seen.append(trace.get_current_span().get_span_context().span_id)
 
     def assert_one_trace(self) -> None:
-        """One span of the send, one of the call within it, in which the listener ran."""
+        """Check for a span of the send and a span of the call below it, in which the listener ran."""
         sent, processed = self._exporter.get_finished_spans()
         assert (sent.name.split()[0], processed.name.split()[0]) == ("send", "process")
         assert processed.parent.span_id == sent.context.span_id

@@ -21,7 +21,7 @@ from twisted_mq.testing import EmbeddedCluster
 
 
 async def brokers_of(name_server: str) -> dict[int, str]:
-    """What the name server tells of broker-a."""
+    """Return the name server's entry of broker-a."""
     client = RemotingClient(reactor)
     try:
         answer = await client.invoke(name_server, RemotingCommand.request(RequestCode.GET_BROKER_CLUSTER_INFO))

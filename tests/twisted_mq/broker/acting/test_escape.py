@@ -1,4 +1,5 @@
-"""What an acting slave sends to another master, and what its own master does not deliver again: three brokers in memory."""
+"""Messages that an acting slave sends to another master, and that its own master does not deliver again: three brokers in
+memory."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ MODE = {"enable_slave_acting_master": True, "enable_remote_escape": True}
 
 
 class Routes:
-    """What a route cache of the slave knows: the topic at its own, lost broker and at another one."""
+    """Routes in a cache of the slave: the topic at its own, lost broker and at another one."""
 
     def __init__(self) -> None:
         self.names = ["broker-cap", "broker-b"]

@@ -62,7 +62,7 @@ def test_what_is_lowered_is_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_commit_of_what_the_log_lost_counts_up_to_its_end(caplog: pytest.LogCaptureFixture) -> None:
-    """A consumer that was there before the power cut commits again what it consumed; each time, and it is told once."""
+    """A consumer from before the power cut commits its consumed offset again, each time; it is logged once."""
     offsets = manager(Queues(22), G={0: 20})
     caplog.set_level(logging.WARNING)
     for _ in range(3):

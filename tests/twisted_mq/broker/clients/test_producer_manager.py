@@ -1,4 +1,4 @@
-"""Which connection stands for a group or a client."""
+"""The connection of a group or a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expression costs grows with its length only: steps are counted, never time."""
+"""The cost of an expression grows with its length only: steps are counted, never time."""
 
 from __future__ import annotations
 

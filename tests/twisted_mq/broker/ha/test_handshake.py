@@ -1,4 +1,4 @@
-"""The shared secret of the HA port: who knows it replicates, nobody else gets or counts anything."""
+"""The shared secret of the HA port: only slaves with it replicate and count."""
 
 from __future__ import annotations
 

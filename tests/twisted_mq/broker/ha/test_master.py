@@ -16,7 +16,7 @@ from twisted_mq.protocol.layouts.ha import ConnectionState, encode_report
 
 
 class MasterCase(SynchronousTestCase):
-    """One master with ten messages in its log."""
+    """A master with ten messages in its log."""
 
     options: dict[str, Any] = {}
 

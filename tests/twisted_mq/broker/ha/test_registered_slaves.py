@@ -49,7 +49,7 @@ class RegisteredSlavesCase(SynchronousTestCase):
         self.registered(None)
 
     def registered(self, members: dict[int, str] | None, second: dict[int, str] | None = None) -> None:
-        """What the two name servers answer from now on."""
+        """Set the answers of the two name servers."""
         self.name_servers = NameServers({"one:9876": members, "two:9876": second})
         if not hasattr(self, "slaves"):
             group = MemberGroup(self.master.options, self.master.options.name_servers, self.invoke)
@@ -218,7 +218,7 @@ class AddressTests(RegisteredSlavesCase):
 
 
 class SecretTests(RegisteredSlavesCase):
-    """What tells slaves from strangers without the name servers, or leaves nobody to ask: all that are served count."""
+    """Settings that identify slaves without name servers, or brokers without name servers: all served slaves count."""
 
     def assertAllCount(self, **options: Any) -> None:
         settings = {"broker_role": "SYNC_MASTER", "in_sync_replicas": 2, "namesrv_addr": "one:9876"}

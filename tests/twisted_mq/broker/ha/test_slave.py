@@ -24,7 +24,7 @@ HEARTBEAT_SECONDS = 5
 
 @attrs.define(eq=False)
 class MasterByHand(protocol.Protocol):
-    """Notes the slave's reports and sends what it is told."""
+    """A master that records the slave's reports and sends given bytes."""
 
     data: bytearray = attrs.field(factory=bytearray)
     lost: bool = False
@@ -285,7 +285,7 @@ class MismatchTests(SlaveCase):
         self.assertEqual(self.slave.log, self.log)
 
     def test_master_with_another_message_where_this_log_ends_is_not_followed(self) -> None:
-        """It lost its log's end, and wrote as many bytes again."""
+        """The master lost its log's end, and wrote as many bytes again."""
         self.slave.store.append_log(0, self.log)
         other = bytearray(self.log)
         other[-1] ^= 1
@@ -334,7 +334,7 @@ class MismatchTests(SlaveCase):
 
 
 class RecordedStreamTests(SlaveCase):
-    """What Apache's master sent, replayed: our slave writes the bytes of Apache's, and reports what that did."""
+    """Recorded streams of Apache's master: our slave writes the same bytes as Apache's, and sends the same reports."""
 
     def replay(self, scenario: str) -> tuple[Replica, list[int]]:
         reports = (CAPTURES / "ha" / f"{scenario}.c2m").read_bytes()

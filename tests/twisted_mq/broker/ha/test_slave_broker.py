@@ -89,7 +89,7 @@ def reading_slave(master_is_there: bool) -> tuple[BrokerInMemory, Peer]:
 
 
 def test_slave_sends_readers_back_to_a_living_master() -> None:
-    """It hands out what it has, and where it has nothing it does not let the reader wait."""
+    """The slave delivers its messages, and does not let a reader wait if it has none."""
     _, peer = reading_slave(master_is_there=True)
     found = peer.ask(RequestCode.PULL_MESSAGE, pull_fields(0))
     assert (found.code, found.ext_fields["suggestWhichBrokerId"]) == (ResponseCode.SUCCESS, "0")
@@ -215,7 +215,7 @@ def test_ha_info_names_the_masters_addresses() -> None:
 
 
 def test_no_request_leads_a_slave_to_another_master() -> None:
-    """Anybody may send it: the master is who the name servers say."""
+    """Any client may send it; only the name servers name the master."""
     broker = BrokerInMemory(**SLAVE)
     network = MemoryNetwork(broker.clock)
     client = HAClient(

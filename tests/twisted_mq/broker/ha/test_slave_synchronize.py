@@ -124,7 +124,7 @@ class CopyTests(SynchronizeCase):
         self.assertEqual((self.delays.offsets, self.delays.log_offset), ({1: 1}, 0))
 
     def test_delays_wait_until_the_master_goes_on_over_the_same_connection(self) -> None:
-        """It may have lost its log's end, and this log be as long, without what was delivered since."""
+        """The master may have lost its log's end; this log may be as long, without the messages delivered since."""
         self.deliver(1)
         put(self.slave, b"copy")
         self.assertTrue(self.sync())
@@ -215,7 +215,7 @@ class OffsetTests(SynchronizeCase):
         self.assertEqual((offsets.offsets, self.synchronize.wants_offsets), ({"T@G": {0: 10, 1: 6}}, False))
 
     def test_offsets_committed_here_are_handed_back_once(self) -> None:
-        """The master was away; the group went on at the slave, and must not begin anew at the master."""
+        """The group continued at the slave during the master's absence, and must not start again at the master."""
         for topic in ("SELF_TEST_TOPIC", "BenchmarkTest"):
             self.master.controller.offsets.commit("G", topic, 0, 10)
         self.sync()
@@ -285,7 +285,7 @@ class OffsetTests(SynchronizeCase):
 
 class RecordedTests(SynchronizeCase):
     def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
-        """What Apache's master answered its slave to the same code."""
+        """Return the answer of Apache's master to its slave for the same code."""
         rows, data = frame_index("slave_sync"), frames("slave_sync")
         for row in rows:
             asked = rows[row["answers"]] if row["answers"] is not None else {}

@@ -1,4 +1,4 @@
-"""Figures that are asked of consumers: those of the last turn, of who is still there, and of nobody where none are shown."""
+"""Metrics asked from consumers: those of the last turn, from present consumers only, and none if they are not shown."""
 
 from __future__ import annotations
 

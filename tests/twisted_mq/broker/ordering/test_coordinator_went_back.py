@@ -86,7 +86,7 @@ class WentBackTests(OrderedCase):
         self.cluster.until(lambda: [mark.group for mark in self.raw().stores] == [self.second])
 
     def test_epoch_that_was_given_again_before_the_newer_store_came_is_found(self) -> None:
-        """The first group took messages in epoch 2 anew; both are consumed, what was sent first comes first."""
+        """The first group accepted messages in epoch 2 again; both are consumed, in the order of sending."""
         before = self.taken_by_second()
         self.write(before)
         self.start(f"{self.first}-0", f"{self.first}-1")

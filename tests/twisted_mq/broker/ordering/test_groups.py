@@ -195,7 +195,7 @@ class MasterLostTests(OrderedCase):
         self.assertEqual(self.cluster.lists().consume, (Term(self.second, 2),))
 
     def test_message_that_was_not_acknowledged_is_passed_over_in_the_next_term(self) -> None:
-        """It is on the returning master alone; its producer sent it to the next group."""
+        """The message is only on the returning master; its producer sent it to the next group."""
         self.send(self.first, 1)
         self.consume(self.master(self.first))
         self.cluster.network.cut(f"{self.first}-0", f"{self.first}-1")
@@ -223,7 +223,7 @@ class MasterLostTests(OrderedCase):
         self.assertEqual((told, table.saved), ([("T", 0, "C", 1, 1, 1)], 1))
 
     def test_restarted_master_takes_no_sends_by_what_an_earlier_process_was(self) -> None:
-        """It may have lost the end of its log, and its session may still seem to live."""
+        """The master may have lost the end of its log, and its session may still seem alive."""
         self.send(self.first, 1)
         self.cluster.brokers[f"{self.first}-0"].kill()
         self.cluster.brokers[f"{self.first}-0"].restart()
@@ -316,7 +316,7 @@ class BothLostTests(OrderedCase):
         self.assertEqual(master.commit(2, orderTerm="-1"), ResponseCode.INVALID_PARAMETER)
 
     def test_nobody_is_told_to_begin_behind_what_is_there_by_a_broker_that_knows_no_lists_yet(self) -> None:
-        """They would commit that, and nobody would ever get what lies before."""
+        """Consumers would commit that offset, and the messages before it would never be delivered."""
         self.lose_both()
         broker = self.cluster.brokers[f"{self.first}-0"].restart()
         self.cluster.run(8)
@@ -415,7 +415,7 @@ class SessionTests(OrderedCase):
         self.cluster.until(lambda: set(self.cluster.lists().send) == {self.first, self.second})
 
     def test_only_the_groups_one_slave_confirms(self) -> None:
-        """A second copy of the log never makes an acknowledgement: nobody withdraws it."""
+        """A second copy of the log never counts for an acknowledgement, because it is never withdrawn."""
         self.send(self.first, 1)
         master = self.cluster.brokers[f"{self.first}-0"].controller
         offsets = master.ha.accept.confirmed_offsets(self.cluster.brokers[f"{self.first}-0"].coordinator.session_id)

@@ -1,4 +1,4 @@
-"""What a master sees of its slave, and a slave of itself."""
+"""Health of a master's slave, and of a slave."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class MasterTests(SynchronousTestCase):
         self.health = MasterHealth(self.master, self.network.clock.seconds)
 
     def look(self, seconds: float = 0.0) -> str | None:
-        """What it says after some time, in which it looks four times a second."""
+        """Return its fault after some time, with four checks a second."""
         for _ in range(round(seconds / 0.25)):
             run(self.network, 0.25)
             self.health.look()
@@ -55,7 +55,7 @@ class MasterTests(SynchronousTestCase):
         self.assertEqual(self.look(0.25), "2 slaves replicate from it; it needs exactly one")
 
     def test_strangers_links_count_neither_for_health_nor_against_it(self) -> None:
-        """Also on a master whose sends wait for nobody: in an ordered group the slave's acknowledgements count."""
+        """This includes a master whose sends wait for no slave: in an ordered group the slave's acknowledgements count."""
         network = self.network = virtual_network()
         options = {"namesrv_addr": "one:9876", "order_coordinator": "memory"}
         self.master = Replica(network, "master", **options)

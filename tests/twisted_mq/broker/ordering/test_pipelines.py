@@ -1,4 +1,4 @@
-"""Which message of a producer's pipeline comes next, which is a repeat."""
+"""The next message of a producer's pipeline, and repeats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is handed out of a queue that holds the messages of several terms."""
+"""Messages that are delivered from a queue with several terms."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_messages_of_a_later_term_wait_although_the_log_has_them(
 def test_reader_that_was_at_the_slave_waits_for_what_the_master_has_not_flushed(
     not_shown: int, expected: tuple[list[int], int]
 ) -> None:
-    """It was sent back to its committed offset, and consumed again what it had. Behind a log that lost its end it is."""
+    """The group would be sent back to its committed offset, and repeat messages. After a log that lost its end it is."""
     assert handed_out((1, 1), 1, 3, not_shown=not_shown) == expected
 
 
@@ -80,7 +80,7 @@ def test_slave_that_sends_a_reader_on_to_the_term_tells_what_its_group_passed_ov
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It goes by its own copy of the committed offsets; a group that committed nothing begins with the term."""
+    """The slave uses its own copy of the committed offsets; a group without one starts with the term."""
     store = in_memory()
     put(store, 1, 1, 2, 4, 4)
     unit = SimpleNamespace(topic="T", problem=None, consumer_groups={"C"}, lists=Lists(4, (), (Term("a", 4),)))

@@ -53,7 +53,7 @@ def test_ordered_send_to_a_topic_that_is_not_ordered() -> None:
     ("name", "value"), [("DELAY", "3"), ("TIMER_DELAY_SEC", "5"), ("TIMER_DELIVER_MS", "9"), ("TRAN_MSG", "true")]
 )
 def test_message_that_waits_is_refused_in_an_ordered_topic(name: str, value: str) -> None:
-    """Where a coordinator is not asked yet: the refusal needs none."""
+    """The coordinator is not asked: the refusal does not need it."""
     from twisted_mq.broker.processors.send_postponed import check_order
     from twisted_mq.protocol.errors import BrokerError
 

@@ -25,7 +25,7 @@ class Waiting(SynchronousTestCase):
     """Each test for sends that wait for the slave alone, and for those that wait for the disk, too."""
 
     def begin(self, flush: str) -> defer.Deferred[Any]:
-        """One send of a plain producer to a topic that moves as one; it waits."""
+        """Begin a send of a plain producer to a topic that moves as one; it waits."""
         self.flushed: defer.Deferred[bool] = defer.Deferred()
         self.replicated: defer.Deferred[bool] = defer.Deferred()
         broker: Any = SimpleNamespace(
@@ -49,7 +49,7 @@ class Waiting(SynchronousTestCase):
         return waiting
 
     def refused(self, waiting: defer.Deferred[Any]) -> str:
-        """What a send was refused with."""
+        """Return the remark of a refused send."""
         error: BrokerError = self.failureResultOf(waiting, BrokerError).value
         self.assertEqual((error.response_code, self.unit.unanswered), (ResponseCode.NO_PERMISSION, {}))
         return error.remark

@@ -1,4 +1,4 @@
-"""Where terms begin and end in a queue, in both stores."""
+"""Begin and end of terms in a queue, in both stores."""
 
 from __future__ import annotations
 

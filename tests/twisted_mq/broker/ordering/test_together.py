@@ -1,4 +1,4 @@
-"""Topics whose queues move as one: any producer's messages, what name servers are told, the slave that acts for its master."""
+"""Topics whose queues move as one: any producer's messages, registrations, the slave that acts for its master."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TogetherCase(SynchronousTestCase):
         return self.cluster.client(f"{group}-0")
 
     def shown(self, name: str) -> tuple[int, int, bool]:
-        """What a broker registers: the permissions of the ordered topic and of a plain one, and whether it acts."""
+        """Return the registration of a broker: the permissions of the ordered topic and of a plain one, and True if it acts."""
         routes = self.cluster.brokers[name].controller.ordering.routes
         assert routes is not None
         ordered, plain = routes.shown(self.cluster.configs)
@@ -102,7 +102,7 @@ class RouteTests(TogetherCase):
         self.assertEqual(self.shown(f"{self.first}-1"), (4, 6, False))
 
     def test_slave_is_registered_anew_when_the_name_servers_have_dropped_its_master(self) -> None:
-        """Before that they pass over what a slave says of topics, and later what has the same version."""
+        """Before that they ignore a slave's topics, and later a registration with the same version."""
         slave = self.cluster.brokers[f"{self.first}-1"]
         before = slave.registered
         slave.controller.min_broker_id = 1
@@ -156,7 +156,7 @@ class ConsumerTests(TogetherCase):
         self.assertEqual(self.cluster.brokers[f"{self.first}-0"].controller.offsets.query("C", "T", 0), 1)
 
     def test_reader_of_what_a_lost_end_had_goes_on_behind_what_its_group_committed(self) -> None:
-        """A consumer of Apache's has pulled more than it consumed, and goes on where it is told to."""
+        """Apache's consumer has pulled more than it consumed, and continues at the offset that it gets."""
         master = self.master(self.first)
         for number in range(4):
             master.sent(b"%d" % number)

@@ -51,7 +51,7 @@ class UnreachedTests(OrderedCase):
         self.cluster.until_head(self.second)
 
     def test_group_that_left_for_a_report_does_not_leave_again_soon(self) -> None:
-        """A producer that reaches nobody reports each head."""
+        """A producer that reaches no broker reports each head."""
         began, epochs = self.cluster.clock.seconds(), [1]
         while self.cluster.clock.seconds() - began < 50:
             lists = self.cluster.lists()

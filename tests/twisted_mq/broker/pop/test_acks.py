@@ -22,7 +22,7 @@ def desk(tmp_path: Path) -> PopDesk:
 
 
 def waiting(desk: PopDesk) -> list[MessageExt]:
-    """What waits in the timer's topic."""
+    """Return the messages that wait in the timer's topic."""
     return desk.stored(TIMER_TOPIC)
 
 

@@ -25,7 +25,7 @@ def desk(tmp_path: Path) -> PopDesk:
 
 
 def received(peer: Peer) -> list[str]:
-    """What the one answer that came holds."""
+    """Return the messages of the only answer."""
     (answer,) = peer.received()
     return bodies(answer)
 
@@ -80,7 +80,7 @@ def test_each_group_gets_its_own(desk: PopDesk) -> None:
 
 @pytest.mark.parametrize("version_2", [False, True])
 def test_revived_message_wakes_its_groups_pop(tmp_path: Path, version_2: bool) -> None:
-    """Of both versions; Apache's broker wakes nobody for version 1."""
+    """This applies to retry topics of both versions; Apache's broker wakes no pop for version 1."""
     desk = PopDesk(tmp_path, enable_retry_topic_v2=version_2, retrieve_message_from_pop_retry_topic_v1=False)
     desk.send("a")
     desk.pop()

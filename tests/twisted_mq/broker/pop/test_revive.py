@@ -1,4 +1,4 @@
-"""Messages that nobody acknowledged: when they come back, as what, and what happens where they cannot."""
+"""Messages without an acknowledgement: time and form of their return, and failures of it."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ FORGED: list[dict[str, object]] = [
     {"pt": 1 << 62}, {"it": 1 << 62}, {"pt": -(1 << 62)}, {"it": -(1 << 62)}, {"pt": 1 << 63}, {"rp": "-100"},
     {"t": "Nowhere"}, {"c": "Nobody"}, {"t": "../../T"}, {"n": "one"},
 ]  # fmt: skip
-"""What differs from a check point of one message of T that G popped."""
+"""Differences from a check point of one message of T that G popped."""
 
 
 @pytest.mark.parametrize("changed", FORGED, ids=lambda changed: str(changed)[:24])
@@ -194,7 +194,7 @@ def test_a_forged_check_point_stops_nothing_and_is_told_once_a_start(
 
 
 def check_point(popped: int) -> dict[str, object]:
-    """Of the first message of T, as a broker writes it."""
+    """Return the check point of the first message of T, as a broker writes it."""
     return {
         "so": 0,
         "pt": popped,

@@ -26,7 +26,7 @@ def desk(tmp_path: Path) -> PopDesk:
 
 
 def asked(desk: PopDesk, code: int, **more: object) -> tuple[Peer, list[RemotingCommand]]:
-    """Who asked, and what came within the first turn."""
+    """Ask, and return the client and the answers of the first turn."""
     peer = desk.broker.connect()
     fields = desk.pop_fields(**more)
     peer.send(RemotingCommand(code, ext_fields=fields))

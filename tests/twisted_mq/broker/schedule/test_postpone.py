@@ -1,4 +1,4 @@
-"""Where messages that ask for a later delivery go."""
+"""Topics of messages with a later delivery."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def message(*, sys_flag: int = 0, topic: str = "T", **properties: str) -> InnerM
 
 
 def applied(one: InnerMessage, **options: object) -> tuple[str, int, dict[str, str]]:
-    """Where it goes and with what; the two forms of its properties agree."""
+    """Return the topic and the properties of a message; both forms of its properties agree."""
     postponement(**options).apply(one)
     assert decode_properties(one.properties.decode()) == one.property_map
     return one.topic, one.queue_id, one.property_map

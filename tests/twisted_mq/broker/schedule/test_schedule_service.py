@@ -281,7 +281,7 @@ def test_slave_delivers_nothing() -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("saved", [True, False], ids=["offsets saved at times", "offsets never saved"])
 def test_after_a_kill_at_any_moment_nothing_is_lost_and_nothing_comes_twice(seed: int, saved: bool) -> None:
-    """The service is thrown away between two deliveries and made anew from what was last written."""
+    """The service is discarded between two deliveries and created again from the last written state."""
     chance = random.Random(seed)
     store, clock = memory_store()
     table = MemoryTable()

@@ -1,4 +1,4 @@
-"""What the timer puts into the real queues: the rest of its rules is tested with the service."""
+"""Messages that the timer puts into the real queues: the rest of its rules is tested with the service."""
 
 from __future__ import annotations
 

@@ -402,7 +402,7 @@ def test_put_result_of_a_refused_message_is_told_once_and_it_is_passed_over(wait
 
 
 def test_recall_holds_for_a_message_that_rolled_while_the_broker_was_stopped(tmp_path: Path) -> None:
-    """Both are put into the topic anew in one tick, with their time long over: they are noted before it is delivered."""
+    """Both are put into the topic again in one tick, with their time in the past: they are recorded before the delivery."""
     waiting = Waiting(tmp_path, timer_roll_window_slot=30)
     waiting.recall(waiting.send(b"1", 70_000))
     waiting.send(b"2", 70_000)

@@ -21,7 +21,7 @@ from twisted_mq.testing import EmbeddedCluster
 
 
 class FullTable(MemoryTable):
-    """One on a full disk."""
+    """A table on a full disk."""
 
     def save(self) -> bool:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -92,7 +92,7 @@ def test_crowded_second_is_known_to_the_sends(tmp_path: Path) -> None:
 
 
 class RestartTest(TestCase):
-    """One broker on real files and sockets."""
+    """A broker on real files and sockets."""
 
     async def send(self, address: str, key: str, properties: str) -> None:
         client = RemotingClient(reactor)

@@ -1,4 +1,4 @@
-"""What delayed delivery puts is counted."""
+"""Counts of delayed deliveries."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class RequestTimesTests(SynchronousTestCase):
         self.times = RequestTimes(self.clock.seconds)
 
     def ask(self, code: int, answer: Any, *, flag: int = 0) -> Any:
-        """What a processor answers that takes 4 ms."""
+        """Return the answer of a processor that needs 4 ms."""
 
         def processor(channel: Any, command: RemotingCommand) -> Any:
             self.clock.advance(0.004)

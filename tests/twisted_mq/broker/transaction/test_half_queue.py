@@ -1,4 +1,4 @@
-"""Which half messages are over, whatever stands for them, and which operations have to be read again after a restart."""
+"""Ended half messages, and operations that must be read again after a restart."""
 
 from __future__ import annotations
 

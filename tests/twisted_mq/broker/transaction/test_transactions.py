@@ -168,7 +168,7 @@ def test_the_answer_to_a_check_ends_the_transaction(decision: int, expected: lis
 
 
 def test_every_round_asks_again_and_another_producer_of_the_group():
-    """The producer that sent is gone; whoever of its group is there answers for it."""
+    """The producer that sent has disconnected; another one of its group answers."""
     desk = Desk()
     desk.prepare()
     desk.peer.channel.connectionLost()

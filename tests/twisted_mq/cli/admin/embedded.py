@@ -98,7 +98,7 @@ class AdminCase(TestCase):
         )
 
     async def run_line(self, text: str) -> str:
-        """What a command line prints. BROKER stands for the broker's address, CLUSTER for its cluster."""
+        """Return the output of a command line. BROKER is replaced with the broker's address, CLUSTER with its cluster."""
         words = {"BROKER": self.cluster.broker_address, "CLUSTER": "DefaultCluster"}
         name, *arguments = [words.get(word, word) for word in text.split(" ")]
         command = find_sub_command(name)
@@ -109,7 +109,7 @@ class AdminCase(TestCase):
         return "\n".join(lines)
 
     async def shown(self, text: str) -> list[str]:
-        """What a command line prints, with the servers' addresses named, and blanks made single."""
+        """Return the output of a command line, with names for the servers' addresses, and single blanks."""
         printed = await self.run_line(text)
         for address, word in ((self.cluster.broker_address, "BROKER"), (self.cluster.name_server, "NAMESRV")):
             printed = printed.replace(address, word)

@@ -39,7 +39,7 @@ FIGURES = {
     "msgGetTotalTodayMorning": "0",
     "msgGetTotalYesterdayMorning": "0",
 }
-"""What the recorded broker reported (rates of the moment when clusterList ran)."""
+"""Report of the recorded broker (with the rates while clusterList ran)."""
 
 CLUSTER = ClusterInfo(
     broker_addr_table={

@@ -10,7 +10,7 @@ from twisted_mq.cli.admin.registry import served
 
 
 def completed(words):
-    """What bash offers for the last word of a line."""
+    """Return the completions of bash for the last word of a line."""
     line = " ".join(f"'{word}'" for word in words)
     script = f'{bash()}\nCOMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _mqadmin; echo "${{COMPREPLY[*]}}"'
     return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()

@@ -1,4 +1,4 @@
-"""What haStatus prints of a master and of a slave, column by column as Apache's tool."""
+"""Output of haStatus for a master and a slave, column by column as in Apache's tool."""
 
 from __future__ import annotations
 

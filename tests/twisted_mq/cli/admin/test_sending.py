@@ -1,4 +1,4 @@
-"""How large a message the commands that send make."""
+"""Sizes of messages that sending commands create."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ CLUSTER = ClusterInfo(
 
 
 class Brokers:
-    """Three brokers that hold a plan; what they are told is kept and replaces it."""
+    """Three brokers with a plan, which requests replace; requests are recorded."""
 
     def __init__(self, plan: Any, end: int = 0) -> None:
         self.plan = dict(plan)

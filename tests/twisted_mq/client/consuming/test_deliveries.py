@@ -143,7 +143,7 @@ class DeliveriesCase(SynchronousTestCase):
 
 
 class OfThreads(DeliveriesCase):
-    """What another thread takes and settles; the reactor's thread has its turn when `act` says."""
+    """Deliveries that another thread takes and settles; `act` gives the reactor's thread its turn."""
 
     def setUp(self) -> None:
         super().setUp()

@@ -1,4 +1,4 @@
-"""What was handled is not handled again: in memory, SQLite, Redis; in plain blocks and in tasks."""
+"""Handled messages are not handled again: in memory, SQLite, Redis; in plain blocks and in tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in flight of one queue, and which offset may be committed."""
+"""Messages of one queue in flight, and the offset that may be committed."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def queue(queue_id: int, topic: str = "T", broker: str = "broker-a") -> MessageQ
 
 
 def sent_to_master(request: RemotingCommand, header: PullMessageRequestHeader) -> RemotingCommand:
-    """What a slave answers whose master is there."""
+    """Return the answer of a slave with a living master."""
     there = PullMessageResponseHeader(
         suggest_which_broker_id=0, next_begin_offset=header.queue_offset, min_offset=0, max_offset=header.queue_offset
     )
@@ -732,7 +732,7 @@ class Broadcasting(ConsumerCase):
 
 
 class Limits(ConsumerCase):
-    """Of all queues of a topic together."""
+    """Limits for all queues of a topic together."""
 
     def test_limit_of_a_topic_is_shared_among_its_queues(self) -> None:
         self.answer = defer.Deferred()

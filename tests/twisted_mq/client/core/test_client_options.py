@@ -1,4 +1,4 @@
-"""What a client is told once for all its producers and consumers."""
+"""Options of a client for all its producers and consumers."""
 
 from __future__ import annotations
 

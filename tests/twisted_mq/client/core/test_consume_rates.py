@@ -1,4 +1,4 @@
-"""A consumer's rates by topic: what is told of the last minute, of the last hour, and of a topic nobody counted in."""
+"""A consumer's rates by topic: in the last minute, in the last hour, and of a topic without messages."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Version2(ConsumerCase):
 
     @staticmethod
     def shown(broker: FakeBroker) -> list[tuple[bool, int]]:
-        """Of each heartbeat whether it is without subscriptions, and how many it has."""
+        """Return for each heartbeat True if it has no subscriptions, and their number."""
         return [
             (one.without_sub, sum(len(each.subscription_data_set) for each in one.consumer_data_set))
             for one in broker.heartbeats

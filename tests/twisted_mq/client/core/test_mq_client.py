@@ -1,4 +1,4 @@
-"""What members share: heartbeats, routes kept up to date, the client's id and end."""
+"""Parts that members share: heartbeats, updated routes, the client's id and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pop's answer becomes."""
+"""Results of answers to pops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pull's answer becomes, with bodies that are not what they say."""
+"""Results of answers to pulls, also with wrong bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values in, values out: each serializer, and what is told of bodies that are none."""
+"""Values in, values out: each serializer, and errors for bodies that cannot be read."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ConsumerCase(OrderedCase):
         super().setUp()
         self.seen: list[str] = []
         self.answers: list[Any] = []
-        """What the listener answers or raises, one after the other; SUCCESS after that."""
+        """Results or errors of the listener, one after the other; SUCCESS after that."""
 
     def listener(self, messages: list[Any], context: Any) -> Any:
         self.seen += [message.body.decode() for message in messages]

@@ -73,7 +73,7 @@ class ProducerCase(OrderedCase):
         return stopping
 
     def send(self, producer: OrderedProducer, *bodies: str, **more: Any) -> list[defer.Deferred[SendResult]]:
-        """One send for each body, to queue 0."""
+        """Send each body to queue 0."""
         sends = [producer.send(Message("T", body.encode()), queue=0, **more) for body in bodies]
         self.settle()
         return sends
@@ -294,7 +294,7 @@ class Failover(ProducerCase):
         self.assertEqual(self.a.bodies("T", 0), ["1", "2", "3"])
 
     def test_numbers_begin_anew_under_no_term_that_was_led_before(self) -> None:
-        """A place in the line that nobody could take away while the coordinator was gone is found again, and is no new one."""
+        """A candidate's node that could not be removed while the coordinator was away is found again, and is not a new one."""
         self.head(self.a, 1)
         producer = self.producer()
         self.run_to_end(producer.lead("T", 0))

@@ -145,7 +145,7 @@ class Frame:
 
 
 class Head:
-    """What a broker does with ordered sends in one epoch."""
+    """Model of a broker with ordered sends in one epoch."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -168,7 +168,7 @@ class Head:
 
 
 class ProducerAndHeads(RuleBasedStateMachine):
-    """One producer, heads that follow each other, connections that keep their order and break."""
+    """A producer, heads that follow each other, connections that keep their order and break."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Sends that nobody awaits."""
+"""Sends that are not awaited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which broker the next attempt goes to."""
+"""Broker of the next attempt."""
 
 from __future__ import annotations
 

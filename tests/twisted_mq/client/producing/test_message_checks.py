@@ -1,4 +1,4 @@
-"""What is refused before it leaves."""
+"""Messages that are refused before the send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent for a message."""
+"""Request of a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hooks are told of sends, and may do to them."""
+"""Data of sends in hooks, and changes that they may make."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twisted_mq.client import Message, MessageIllegal, ProducerOptions, SendCont
 
 
 class Noting:
-    """Sets a property, and notes what it is told."""
+    """A hook that sets a property, and records its calls."""
 
     def __init__(self, fail: bool = False) -> None:
         self.told: list[tuple[Any, ...]] = []

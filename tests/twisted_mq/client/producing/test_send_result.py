@@ -1,4 +1,4 @@
-"""What the answer to a send means."""
+"""Results of answers to sends."""
 
 from __future__ import annotations
 

@@ -565,7 +565,7 @@ class SliceTests(SynchronousTestCase):
 
 
 class TakenTests(SynchronousTestCase):
-    """Whether a client has taken its answers."""
+    """Notifications that a client has read its answers."""
 
     def setUp(self) -> None:
         self.taken: list[bool] = []
