@@ -19,14 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 MINOR_VERSIONS = range(14, sys.version_info.minor, -1)
 EXTRAS = ("broker", "lz4", "zstd", "ordered", "tls", "metrics", "opentelemetry", "proxy")
-"""Of the project, that brokers in tests, ordered groups, encryption, telemetry and messages of protobuf need."""
+"""Extras of the project for brokers in tests, ordered groups, encryption, telemetry and protobuf messages."""
 TEST_PACKAGES = (
     "pytest", "hypothesis", "pytest-asyncio", "pytest-xdist", "pydantic", "uvloop", "opentelemetry-sdk",
 )  # fmt: skip
 TESTS = [f"tests/twisted_mq/{name}" for name in ("aio", "blocking", "client", "testing")]
 FEWER = "not as_far_as_the_scope_goes"
 ROUNDS = {"MQ_LIFE_ROUNDS": "5"}
-"""What is repeated often, in many processes or starts and stops, is for one Python."""
+"""Fewer rounds of tests with many processes or starts and stops, which one Python runs in full."""
 
 
 def candidates() -> Iterator[Path]:
@@ -40,7 +40,7 @@ def candidates() -> Iterator[Path]:
 
 
 def requirements() -> list[str]:
-    """What is installed: the project's own requirements and these extras', with the runners of its tests."""
+    """Return the packages to install: requirements of the project and these extras, and test runners."""
     options = configparser.ConfigParser()
     options.read(ROOT / "setup.cfg")
     extras = options["options.extras_require"]

@@ -6,7 +6,7 @@ The output of the first comes as it is made, that of the others when the first h
 
 Apache's programs have deadlines of their own, which a slow and full machine breaks. If all tests with them that failed are in
 `MAY_RUN_AGAIN`, these run once more when nothing else does, and count as passed if they pass then. Any other failure counts. Each
-second run is told at the end, with the text of the first failure.
+second run is printed at the end, with the text of the first failure.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECOND = {
     "newest Python": [sys.executable, "-m", "tests.newest_python"],
 }
 SOME_FAILED = 1
-"""What pytest ends with then; an error of another kind is another number."""
+"""Exit code of pytest then; other errors have other codes."""
 MAY_RUN_AGAIN: dict[str, str] = {}
 """Tests by id without parameters, each with the deadline of Apache's that it depends on and that no setting moves.
 

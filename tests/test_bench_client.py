@@ -1,4 +1,4 @@
-"""What the comparison of clients makes of its measurements, and how it talks with the clients' processes."""
+"""Results of the comparison of clients from its measurements, and its talk with the clients' processes."""
 
 from __future__ import annotations
 

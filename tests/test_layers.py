@@ -55,7 +55,7 @@ SPARK_READS = (
     "twisted_mq.storage.files.files_at_rest",
     "twisted_mq.storage.tools.index_tools",
 )
-"""What spark may take from storage: names, files and errors, never a running store."""
+"""Modules of storage that spark may import: names, files and errors, never a running store."""
 
 STARTED_WITHOUT = {
     "numpy",
@@ -89,7 +89,7 @@ COLUMNS = {
     "storage/index/index_writer.py",
     "storage/index/key_collector.py",
 }
-"""What every broker writes batches and the index with: numpy takes a tenth of a second and 10 MiB, and spares 2 us a message."""
+"""Modules with numpy that every broker loads for batches and the index: it costs 0.1 s and 10 MiB, and saves 2 us per message."""
 
 LOADED_LATER = (
     "twisted_mq.broker.filter.selector_",
@@ -103,7 +103,7 @@ LOADED_LATER = (
 that encryption loads, with OpenSSL; that a gRPC port loads, with h2 and protobuf."""
 
 REACTOR_AT_IMPORT = {"twisted_mq/cli"}
-"""Where a module may import the reactor at its top."""
+"""Folders whose modules may import the reactor at their top."""
 
 
 def modules(package: str) -> list[Path]:
@@ -131,7 +131,7 @@ def imports(path: Path, *, top_level_only: bool = False) -> Iterator[tuple[str, 
 
 
 def is_within(name: str, module: str) -> bool:
-    """Whether a full name is a module or stands in it."""
+    """Return True if a full name is a module or is in it."""
     return name == module or name.startswith(f"{module}.")
 
 
@@ -220,7 +220,7 @@ def test_spark_takes_only_readers_from_storage():
 
 
 def test_protocol_never_asks_what_time_it_is():
-    """It may compute with dates; the clock is its callers'."""
+    """The protocol may compute with dates; callers pass the time."""
     found = []
     for path in modules("protocol"):
         for node in ast.walk(ast.parse(path.read_text(), str(path))):

@@ -21,7 +21,7 @@ LINKS = ("twisted_mq/protocol/", "twisted_mq/storage/", "twisted_mq/spark/")
 NO_LAYOUT = {
     "storage/files/system_calls.py": "the kernel's struct flock, which fcntl takes",
 }
-"""Bytes that belong to nobody's wire or disk."""
+"""Formats that are not on a wire or disk."""
 
 WITH_BYTE_ORDER = re.compile(r"[<>=!@](\d*[?xcbBhHiIlLqQnNefdspPuVSU])+\d*")
 STRUCT_LETTERS = re.compile(r"@?[?cbBhHiIlLqQnNefdP]")
@@ -40,7 +40,7 @@ def byte_work(source: str) -> list[tuple[int, str]]:
 
 
 def _parts(format_spec: ast.expr | None) -> Iterator[ast.AST]:
-    """What says how a value stands in a text, as `>16d` does."""
+    """Yield the parts of a format of a value in a text, such as `>16d`."""
     return ast.walk(format_spec) if format_spec is not None else iter(())
 
 

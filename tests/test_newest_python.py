@@ -1,4 +1,4 @@
-"""Which Python the client is tested on besides this one, and with what."""
+"""The additional Python that tests the client, and its packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A failed test with Apache's programs counts, unless it may run again and passes then; and second runs are told."""
+"""A failed test with Apache's programs counts, unless it may run again and passes then; second runs are printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What strangers send to each port: as large as it is taken, of as many small parts as fit, from one and many connections."""
+"""Requests of unknown hosts to each port: as large as allowed, with as many small parts as fit, from one and many connections."""
 
 from __future__ import annotations
 

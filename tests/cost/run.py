@@ -37,7 +37,7 @@ HELD_BYTES = 1 << 16
 
 @attrs.frozen
 class Cost:
-    """Of one case: processor time of the worst turn while it came, and of its disconnect; bytes, and what stayed counted."""
+    """Cost of one case: processor time of the worst turn while it arrived, and of its disconnect; bytes, and remaining counts."""
 
     case: Case
     worst: float
@@ -83,7 +83,7 @@ class Servers:
         return line
 
     def ask(self, url: str = "") -> dict[str, Any]:
-        """What was measured since the last time."""
+        """Return the measurements since the last call."""
         assert self.process.child.stdin is not None
         self.process.child.stdin.write(url.encode() + b"\n")
         self.process.child.stdin.flush()
@@ -103,7 +103,7 @@ class Servers:
 
 
 class Measured:
-    """What one case came to so far."""
+    """Measurements of one case so far."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
@@ -195,7 +195,7 @@ async def least(servers: Servers, case: Case) -> Cost:
 
 
 def is_long(cost: Cost) -> bool:
-    """Whether a turn takes longer than it may."""
+    """Return True if a turn takes longer than allowed."""
     return max(cost.worst, cost.at_the_end) > TURN_SECONDS
 
 
@@ -216,7 +216,7 @@ def _tell(cost: Cost) -> None:
 
 
 def worst_of_each(costs: Iterable[Cost]) -> list[Cost]:
-    """Of each request, or of each port where bytes are no requests, the case with the longest turn."""
+    """Return the case with the longest turn for each request, or for each port if bytes are not requests."""
     found: dict[tuple[str, object], Cost] = {}
     for cost in costs:
         key = cost.case.port, cost.case.name if cost.case.code is None else cost.case.code

@@ -82,7 +82,7 @@ class TurnMeter:
             self.where = f"{getattr(call, '__qualname__', call)} {what!r:.80}"
 
     def read(self) -> dict[str, Any]:
-        """What was measured since the last time."""
+        """Return the measurements since the last call."""
         found = {
             "worst": self.worst,
             "where": self.where,

@@ -40,7 +40,7 @@ class Meter:
         self.worst = max(self.worst, self.read() - before - self._off)
 
     def in_thread(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> defer.Deferred[Any]:
-        """Stands for a broker's thread."""
+        """Replacement of a broker's thread."""
         before = self.read()
         try:
             return defer.maybeDeferred(function, *arguments, **named)

@@ -27,7 +27,7 @@ def health_check() -> list[str]:
 
 @attrs.define
 class Container:
-    """One container. Its volume lasts over its processes."""
+    """A container. Its volume outlives its processes."""
 
     name: str
     ground: Ground
@@ -39,7 +39,7 @@ class Container:
     def of_image(
         cls, name: str, ground: Ground, command: Sequence[str], variables: Mapping[str, str] | None = None
     ) -> Container:
-        """What the image has: the venv, start.sh, and the configurations."""
+        """Create the contents of the image: the venv, start.sh, and the configurations."""
         ground.make_venv()
         ground.put(DEPLOY / "start.sh", "/opt/rocketmq/start.sh")
         for file in ("namesrv.conf", "broker.conf"):
@@ -62,7 +62,7 @@ class Container:
         self.process = Process.start(command, self.log, folder, env=self.environment)
 
     def run(self, command: Sequence[str]) -> str:
-        """What a command prints inside. Raises CalledProcessError."""
+        """Return the output of a command inside. Raises CalledProcessError."""
         done = subprocess.run(
             [self.ground.text(word) for word in command],
             env=self.environment, cwd=self.ground.folder, capture_output=True, text=True, timeout=120, check=True,
@@ -70,7 +70,7 @@ class Container:
         return done.stdout
 
     def is_healthy(self) -> bool:
-        """What HEALTHCHECK says."""
+        """Return the result of HEALTHCHECK."""
         command = [self.ground.text(word) for word in health_check()]
         return subprocess.run(command, env=self.environment, capture_output=True, timeout=60).returncode == 0
 

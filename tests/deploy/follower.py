@@ -1,4 +1,4 @@
-"""Somebody who does what docs/how-to/deploy.md says, line by line, without root, systemd and Docker."""
+"""Follower of docs/how-to/deploy.md, line by line, without root, systemd and Docker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.docs.blocks import blocks
 PAGE = ROOT / "docs" / "how-to" / "deploy.md"
 MARK = "not run: tests/deploy runs it with processes"
 MACHINE = "192.0.2.7"
-"""How the page calls this machine."""
+"""Address of this machine on the page."""
 BROKERS = (10911, 10921, 10931, 10941)
 PORTS = {
     "9876",

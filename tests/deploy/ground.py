@@ -69,7 +69,7 @@ class Ground:
         place.write_text(self.text(source.read_text()))
 
     def make_venv(self) -> None:
-        """What `python3 -m venv` and `pip install` leave behind."""
+        """Create the files of `python3 -m venv` and `pip install`."""
         folder = self.path("/opt/rocketmq/venv/bin")
         folder.mkdir(parents=True)
         for name in COMMANDS:

@@ -123,7 +123,7 @@ class Pod:
         return self.container.page(self.inside[kind]["httpGet"]["path"])[0]
 
     def delete(self) -> None:
-        """What Kubernetes does with a pod that it stops: preStop, SIGTERM, and SIGKILL after the grace period."""
+        """Stop a pod like Kubernetes: preStop, SIGTERM, and SIGKILL after the grace period."""
         began = time.monotonic()
         self.container.run(self.inside["lifecycle"]["preStop"]["exec"]["command"])
         left = self.spec["terminationGracePeriodSeconds"] - (time.monotonic() - began)
@@ -180,7 +180,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 @attrs.define
 class Load:
-    """Sends until it is told to stop. `failed` has why a send failed."""
+    """Sends until it is stopped. `failed` has the reasons of failed sends."""
 
     name_server: str
     sent: int = 0

@@ -1,4 +1,5 @@
-"""What operators are given: configurations that the servers take, units and an image that start them, figures that exist."""
+"""Files for operators: configurations that the servers accept, units and an image that start them, dashboards of existing
+metrics."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ KNOWN_QUERIES = (
     "sum(rate(rocketmq_messages_out_total[1m])) by (cluster, node_id, consumer_group)",
     "histogram_quantile(0.99, sum(rate(rocketmq_rpc_latency_milliseconds_bucket[1m])) by (le, request_code))",
 )
-"""Of rocketmq-exporter's rules, and as dashboards of the built-in exporter have them."""
+"""Names in rules of rocketmq-exporter, and in dashboards of the built-in exporter."""
 COMMON = {"cluster", "node_type", "node_id"}
 LABELS = {
     family.shown_name: set(family.labels) | (COMMON if module is not exporter else set())

@@ -41,7 +41,7 @@ _FILE_NAME = re.compile(r"# (?P<name>[\w-]+\.\w+)\n")
 
 @attrs.frozen
 class Block:
-    """One fenced block. `mark` is the text of the comment above it."""
+    """A fenced block. `mark` is the text of the comment above it."""
 
     page: Path
     line: int
@@ -59,7 +59,7 @@ class Block:
 
     @property
     def port(self) -> str | None:
-        """Where the server of this block listens that stays up."""
+        """Return the port of the server that this block starts and leaves running."""
         return self.mark.removeprefix("stays up on ") if self.mark.startswith("stays up on ") else None
 
     @property
@@ -79,5 +79,5 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def runs(page: Path) -> bool:
-    """Whether anything on a page is run."""
+    """Return True if a block of a page is run."""
     return any(block.language in RUNNABLE and block.not_run is None for block in blocks(page))

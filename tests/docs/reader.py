@@ -1,4 +1,4 @@
-"""Somebody who reads a page and does what it says, in an empty folder of a new home."""
+"""Reader of a page that runs its blocks, in an empty folder of a new home."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @attrs.define
 class Reader:
-    """`ports` has the port that stands for each that a page names."""
+    """A reader. `ports` maps each port on a page to the used one."""
 
     home: Path
     folder: Path

@@ -1,4 +1,4 @@
-"""What the pages say about differences and compatibility is shown by tests that exist and run.
+"""Statements of the pages about differences and compatibility have tests that exist and run.
 
 Each statement of docs/explanation/differences.md names its tests in a comment, each row of docs/reference/compatibility.md in its
 last column. Statements about what is missing are shown here.

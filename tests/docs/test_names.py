@@ -1,4 +1,4 @@
-"""What pages name exists: files and folders, make targets, commands, links; the tree of CONTRIBUTING.md is the tree."""
+"""Names on pages exist: files and folders, make targets, commands, links; the tree of CONTRIBUTING.md is correct."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 LARGEST_README = 10_000
 SOURCES = ("protocol", "storage", "twisted_mq", "spark", "interop", "tests", "docs")
 NO_NOUNS = {"__pycache__", "protocol", "storage", "spark"}
-"""Of twisted_mq's folders: the links to the folders at the top stand there under their own names."""
+"""Folders of twisted_mq that the tree does not list: links to the folders at the top have their own lines."""
 
 
 def everywhere(pattern: str) -> list[str]:
-    """What a pattern finds on all pages, each once."""
+    """Return the matches of a pattern on all pages, each once."""
     return sorted({found for page in PAGES for found in re.findall(pattern, page.read_text(), re.M)})
 
 
@@ -88,6 +88,6 @@ def test_the_tree_is_drawn_as_it_is(place: str) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name == "how-to"], ids=lambda page: page.stem)
 def test_how_to_page_starts_with_code(page: Path) -> None:
-    """It is before the second heading."""
+    """A block of code is before the second heading."""
     begin = "".join(re.split(r"^## ", page.read_text(), flags=re.M)[:2])
     assert "\n```" in begin

@@ -1,4 +1,4 @@
-"""Every block of code in README.md and docs/ runs as it stands there, pasted by somebody who has never seen the project."""
+"""Every block of code in README.md and docs/ runs unchanged, in the environment of a new user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOT_RUN: set[str] = {
 }
 """Why blocks are not run."""
 ENDED = {0, -signal.SIGTERM}
-"""Of servers that were told to stop; twistd ends by the signal that it was sent."""
+"""Exit codes of stopped servers; twistd ends with the signal that it got."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shared_ports(home: Path) -> Iterator[dict[str, str]]:
-    """Of the `mq up` that the pages share, with its store where a new user's is."""
+    """Yield the ports of the `mq up` that the pages share, with the store of a new user."""
     reader = Reader(home, home, {NAME_SERVER: "0", BROKER: "0"})
     command = ["mq", "up", "--namesrv-port", "0", "--port", "0"]
     server = Process.start(command, home / "mq-up.log", home, env=reader.environment)

@@ -43,7 +43,7 @@ def way(work: Callable[[], object]) -> list[str]:
 
 
 def follows(told: Sequence[str], taken: Sequence[str]) -> bool:
-    """Whether the files come in that order on the way that was taken."""
+    """Return True if the files are in that order on the recorded way."""
     rest = iter(taken)
     return all(file in rest for file in told)
 

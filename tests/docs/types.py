@@ -1,8 +1,8 @@
 """The examples on the pages and in docs/examples, read by strict type checkers: `python -m tests.docs.types`, in `make check`.
 
 Checked are the blocks of Python that a program of asyncio, plain calls or Deferreds would have: not tests, whose functions
-nobody annotates, nor what is built on libraries without types. They are saved in build/examples and read by mypy --strict
-and by basedpyright, which is pyright from Python's index.
+are usually not annotated, nor what is built on libraries without types. They are saved in build/examples and read by mypy
+--strict and by basedpyright, which is pyright from Python's index.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def examples() -> Iterator[Block]:
 
 
 def is_left_out(block: Block) -> bool:
-    """Whether a runner of tests collects it, or it needs what has no types."""
+    """Return True if a test runner collects the block, or if it needs libraries without types."""
     return "def test_" in block.text or UNTYPED.search(block.text) is not None
 
 
@@ -56,7 +56,7 @@ def name_of(block: Block) -> str:
 
 
 def save() -> int:
-    """Write all examples anew; how many there are."""
+    """Write all examples again; return their number."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.py"):
         old.unlink()

@@ -1,4 +1,4 @@
-"""How many generated cases a test tries, and how one of them is had again: MQ_FUZZ_FRAMES, MQ_FUZZ_SEED, MQ_FUZZ_CASE."""
+"""Number of generated cases of a test, and repeats of one of them: MQ_FUZZ_FRAMES, MQ_FUZZ_SEED, MQ_FUZZ_CASE."""
 
 from __future__ import annotations
 

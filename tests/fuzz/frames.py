@@ -14,7 +14,7 @@ from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand, Seri
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 
 LEFT_OUT = frozenset({RequestCode.UPDATE_BROKER_CONFIG, RequestCode.UPDATE_NAMESRV_CONFIG})
-"""What an administrator may do: the honest client's sends would be refused by right."""
+"""Codes of an administrator: after them the honest client's sends would be refused correctly."""
 DAMAGED = 0.03
 UNKNOWN = 0.02
 OTHERS = 0.05
@@ -36,7 +36,7 @@ class FrameMaker:
 
     @staticmethod
     def answers(received: bytes) -> int:
-        """How many answers came. Raises FrameError if these bytes are none."""
+        """Return the number of received answers. Raises FrameError if the bytes are not answers."""
         return len(FrameDecoder().receive_data(received))
 
     def frame(self) -> bytes:

@@ -79,7 +79,7 @@ class ClientMaker:
 
     @staticmethod
     def answers(received: bytes) -> int:
-        """How many DATA frames came."""
+        """Return the number of received DATA frames."""
         count = 0
         while len(received) >= FRAME_HEAD_BYTES:
             frame, length = Frame.parse_frame_header(memoryview(received)[:FRAME_HEAD_BYTES])

@@ -39,14 +39,14 @@ A_ROUND = 500
 TIMEOUT_SECONDS = 60.0
 HONEST = "HonestTopic"
 RECEIVES = 20
-"""How often the honest client asks for its message over gRPC; it gets what was sent before, too."""
+"""Number of receives of the honest client for its message over gRPC; it gets earlier messages too."""
 FAULTS = ("request failed", "Unhandled", "Traceback", "answer not sent")
-"""What a log line of a server that met something unforeseen contains."""
+"""Words in log lines of unexpected failures of a server."""
 
 
 @attrs.define
 class Outcome:
-    """What one run saw. A fault was met in the round before `round`, or a little earlier."""
+    """Results of a run. A fault occurred in the round before `round`, or a little earlier."""
 
     seed: int
     round: int
@@ -89,7 +89,7 @@ class Servers:
         return self._process.wait(TIMEOUT_SECONDS)
 
     def new_faults(self) -> list[str]:
-        """What the log has of them since the last look; counts its long turns."""
+        """Return new faults in the log since the last call; count its long turns."""
         with self._log.open("rb") as file:
             file.seek(self._read)
             lines = file.read().decode(errors="replace").splitlines()
@@ -206,7 +206,7 @@ def one_round(servers: Servers, outcome: Outcome, dice: random.Random) -> None:
 
 
 def fuzz(frames: int, seed: int, folder: Path, first_round: int = 0) -> Outcome:
-    """One run over fresh servers with their store in `folder`; it ends early at the first fault in their log."""
+    """Run with fresh servers and their store in `folder`; end early at the first fault in their log."""
     outcome = Outcome(seed, first_round)
     store = folder / "store"
     servers = Servers(str(store), folder / "servers.log")
@@ -229,7 +229,8 @@ def fuzz(frames: int, seed: int, folder: Path, first_round: int = 0) -> Outcome:
 
 
 def of_deleted(one: Inconsistency) -> bool:
-    """Whether it may be of a topic that a stranger deleted and made anew: the old messages have no queue by right."""
+    """Return True if it may belong to a topic that a client deleted and created again: its old messages correctly have no
+    queue."""
     return one.problem.startswith("no entry leads") and one.path.rpartition("/")[0] != HONEST
 
 

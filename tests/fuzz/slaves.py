@@ -1,4 +1,4 @@
-"""What a slave sends to the HA port: reports, handshakes, proofs, of the plain service and of the one that switches."""
+"""Bytes of a slave to the HA port: reports, handshakes, proofs, of the plain service and of the one that switches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SlaveMaker:
         return damaged(self._random, piece) if self._random.random() < DAMAGED else piece
 
     def _offset(self) -> int:
-        """Where a log may end, or nowhere."""
+        """Return a possible end of a log, or an impossible one."""
         limit = 1 << 63
         return (values.number(self._random) + limit) % (2 * limit) - limit
 

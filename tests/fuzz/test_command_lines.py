@@ -27,17 +27,17 @@ from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.message_store import FileMessageStore
 
 LEFT_OUT = ("demo",)
-"""It takes no options, and starts processes."""
+"""Commands that are skipped: `demo` has no options, and starts processes."""
 ODD = (
     "", " ", "-", "--", "---", "=", "-x", "--no-such", "0", "-1", "1", "\u00b2", "\u0663", "9" * 30, "9" * 5000, "1e9", "nan",
     "inf", "a:b", ":", "1:2", "2:1", "\u00b2:1", "2026-11-21T08:00:00", "0001-01-01T00:00:00+23:59",
     "9999-12-31T23:59:59-23:59", "Orders", "a/b", "%", "\x01", "\udc80", "\u4e2d" * 300, "x" * 5000, "k=v", "=v",
     "127.0.0.1:1", "127.0.0.1:99999", ";;", "[::1]:1", "no such host:1", "*", "A || B", ".", "..", "nowhere", "~", "true", "all",
 )  # fmt: skip
-"""No path leads out of the test's own folder: command lines write where they are told to."""
+"""Paths, all in the test's own folder, because command lines write to them."""
 FINE = {0, 1, 2}
 SAID = ("not exist", "problem", "first difference")
-"""What tells in the output itself why the code is not 0."""
+"""Words in the output that explain an exit code other than 0."""
 
 
 @pytest.fixture
@@ -61,17 +61,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def without_network(main: object) -> None:
-    """What comes of a command of `mq` that asks servers."""
+    """Run a command of `mq` without a network."""
     raise CliError("there is no network here")
 
 
 def without_spark(cores: object) -> None:
-    """What comes of a job of `mq spark`."""
+    """Run a job of `mq spark` without Spark."""
     raise CliError("there is no Spark here")
 
 
 def as_far_as_the_network(main: Callable[[Any], Coroutine[Deferred[object], object, None]]) -> None:
-    """What comes of a command whose connections are never made."""
+    """Run a command up to its connections, which are never made."""
     outcome: list[object] = []
     running = Deferred.fromCoroutine(main(MemoryReactorClock()))
     running.addErrback(outcome.append)

@@ -147,7 +147,7 @@ def revive_body(random: Random) -> bytes:
 
 
 def receipt(random: Random) -> str:
-    """What acknowledges a popped message."""
+    """Return the receipt of a popped message."""
     numbers = [number(random) for _ in range(6)]
     return (
         f"{numbers[0]} {numbers[1]} {numbers[2]} {numbers[3] % 3} {random.randrange(3)} fuzz {numbers[4]} {numbers[5]}"

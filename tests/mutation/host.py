@@ -3,7 +3,7 @@
 python -m tests.mutation.host
 
 Reads a line of JSON for each run: `tests` (ids by file, in order), `timeout_seconds`, `log`. Answers with the word for what
-happened. This process never loads the modules under test, so each child reads them anew from the current folder.
+happened. This process never loads the modules under test, so each child reads them again from the current folder.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _is_type(node: ast.expr) -> bool:
-    """Whether a module's assignment names a type: `A | B`, `Callable[[A], B]`."""
+    """Return True if a module's assignment is an alias of a type: `A | B`, `Callable[[A], B]`."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _is_type(node.left) and _is_type(node.right)
     if isinstance(node, ast.Constant):

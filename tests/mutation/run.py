@@ -2,8 +2,8 @@
 
 python -m tests.mutation.run --count 1000 --seed 1 [--again]
 
-Everything runs in a temporary copy of the tree. Results are kept in build/mutate as long as their file stays the same, so that
-a run goes on where the last one ended; `--again` tries survivors anew. Ends with 1 if a mutant survived that equivalent.json does
+Everything runs in a temporary copy of the tree. Results are kept in build/mutate while their file is unchanged, so that a run
+continues where the last one ended; `--again` tries survivors again. Ends with 1 if a mutant survived that equivalent.json does
 not explain.
 """
 
@@ -35,9 +35,9 @@ EQUIVALENT = Path(__file__).with_name("equivalent.json")
 SURVIVED, NOT_RUN = "survived", "no test runs it"
 KILLED = ("failed", "timeout")
 AT_ONCE = (3, 8, 8, 1000)
-"""How many files of tests each child of the host takes: a mutant is mostly found by the first."""
+"""Number of test files for each child of the host: most mutants are found by the first."""
 TIMES_SLOWER, STARTING_SECONDS = 10, 30
-"""How long tests may take: a multiple of what they took with coverage, and what a child needs to load them."""
+"""Timeout of tests: a multiple of their time with coverage, and the time of a child to load them."""
 
 
 def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant]:
@@ -52,7 +52,7 @@ def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant
 
 
 def distance(path: str, test: str) -> tuple[bool, int]:
-    """How far a test is from a source: files named after it are near, then those in folders that mirror its own."""
+    """Return the distance of a test from a source: files with its name are near, then those in folders that mirror its own."""
     file = test.partition("::")[0]
     wanted, parts = Path("tests", path).parent.parts, Path(file).parts
     alike = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(wanted, parts, strict=False)))
@@ -255,7 +255,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--seconds", type=float, default=30, help="of tests for one mutant, as measured without it")
-    parser.add_argument("--again", action="store_true", help="try survivors anew")
+    parser.add_argument("--again", action="store_true", help="try survivors again")
     options = parser.parse_args(arguments)
     KEPT.mkdir(parents=True, exist_ok=True)
     explained: dict[str, str] = json.loads(EQUIVALENT.read_text())

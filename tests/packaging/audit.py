@@ -14,7 +14,7 @@ from pathlib import Path
 
 CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 TOLD_BY = "https://pypi.org/pypi/pip/json"
-"""Where pip-audit asks, with the name of each package in place of pip's."""
+"""Address that pip-audit asks, with the name of each package instead of pip."""
 TIMEOUT_SECONDS = 10
 
 

@@ -81,7 +81,7 @@ def installed_python(installed: Callable[[str], str]) -> str:
 
 
 def run(*command: str) -> str:
-    """What it printed; it must end well."""
+    """Run a command that must succeed, and return its output."""
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

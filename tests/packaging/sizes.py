@@ -1,4 +1,4 @@
-"""What an install brings: packages and megabytes for each extra, and the processor time of an import.
+"""Size of an install: packages and megabytes for each extra, and the processor time of an import.
 
 `python -m tests.packaging.sizes PYTHON...` prints the processor time of each interpreter's import, the least of ten.
 """

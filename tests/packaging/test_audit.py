@@ -1,4 +1,4 @@
-"""Where vulnerabilities can be asked for, and what is said where they cannot."""
+"""Queries for vulnerabilities, and the message without a source for them."""
 
 from __future__ import annotations
 

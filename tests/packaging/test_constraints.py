@@ -1,4 +1,4 @@
-"""What `make setup` installs is pinned for all that setup.cfg asks for; `make lock` writes the pins."""
+"""Packages of `make setup` are pinned for all requirements of setup.cfg; `make lock` writes the pins."""
 
 from __future__ import annotations
 

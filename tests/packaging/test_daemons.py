@@ -71,7 +71,7 @@ def test_broker_with_embedded_name_server_registers_and_leaves_no_abort_file(tmp
 
 @pytest.mark.parametrize(("options", "modes"), [((), {0o600, 0o700}), (("--umask", "027"), {0o640, 0o750})])
 def test_files_of_a_store_are_their_owners_in_the_foreground_too(tmp_path, options, modes):
-    """And the group's, where twistd is told so."""
+    """The files are the group's too, with an option of twistd."""
     store = tmp_path / "store"
     words = (*options, "mqbroker", "--embedded-namesrv", "0", "--port", "0", "--store", "store", "--name", "b1", *LOCAL)
     with RunningDaemon(sys.executable, tmp_path, *words) as daemon:

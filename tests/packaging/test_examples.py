@@ -88,7 +88,7 @@ def reader(installed_python: str, packages: Path, name_server: str, tmp_path: Pa
 
 
 def command_of(name: str, folder: Path) -> tuple[list[str], str]:
-    """How a program is started, and what it prints, as its description says."""
+    """Return the command of a program, and its output, from its description."""
     file = file_of(FOLDER, name)
     said = COMMAND.search(description(file) + "\n")
     assert said is not None, f"{file} does not say how it is started"
@@ -130,7 +130,7 @@ def test_twin_compiles_and_uses_a_client_of_kafka(name: str) -> None:
 
 
 def test_the_table_counts_the_programs_as_they_are() -> None:
-    """`python -m docs.generate.examples` writes it anew."""
+    """`python -m docs.generate.examples` writes it again."""
     page = PAGE.read_text()
     assert page == with_table(page)
     assert page.count("(kafka/") == len(NAMES)

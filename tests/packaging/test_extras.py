@@ -1,4 +1,4 @@
-"""What runs with which extra, in environments that hold nothing else; and what the others say."""
+"""Programs with each extra, in environments without other packages, and errors without the extra."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from twisted_mq.protocol.messages.compression import CompressionType, compress
 HEAVY = "numpy sqlglot rich click pyspark pyarrow pandas matplotlib lz4 zstandard javaproperties sortedcontainers"
 SERVER = "javaproperties, numpy, sortedcontainers, sqlglot"
 OF_BROKER = "numpy, sortedcontainers, sqlglot"
-"""Where the command line has its own packages."""
+"""Packages of the extra `broker`."""
 HELLO = """
 import sys
 from twisted.internet import reactor, defer

@@ -73,7 +73,7 @@ def run(folder: Path, *command: str) -> str:
 
 @pytest.fixture
 def name_server(installed_python: str, folder: Path) -> Iterator[str]:
-    """Of a broker that runs in the folder and keeps its store there, in `messages`."""
+    """Yield the name server of a broker that runs in the folder, with its store there in `messages`."""
     words = ("mqbroker", "--embedded-namesrv", "0", "--port", "0", "--store", "messages", "--bind", "127.0.0.1")
     with RunningDaemon(installed_python, folder, *words) as daemon:
         port = daemon.wait_for("name server ready").rpartition("port=")[2]

@@ -1,4 +1,4 @@
-"""SIGHUP at real processes: a log file is opened anew, without one the servers stop cleanly; the size of logs."""
+"""SIGHUP at real processes: a log file is reopened, without one the servers stop cleanly; the size of logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program and the daemons write of our lines, as processes of their own."""
+"""Log lines of a program and of the daemons, in separate processes."""
 
 from __future__ import annotations
 

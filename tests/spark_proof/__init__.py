@@ -1,4 +1,4 @@
-"""What the Spark source and sink promise, shown at length: kills, latency, rates. `make spark-proof` runs all of it.
+"""Long proofs of the Spark source and sink: kills, latency, rates. `make spark-proof` runs all of it.
 
-Each program is bounded, says in one line what it saw, and ends with 1 where a promise is broken.
+Each program is bounded, prints its results in one line, and ends with 1 if a promise is broken.
 """

@@ -1,6 +1,6 @@
 """Drivers, each in a process of its own that may be killed: `python -m tests.spark_proof.driver JOB SPEC`, SPEC in JSON.
 
-stream   a topic into Parquet with a checkpoint until somebody ends it; a query that fails is started again
+stream   a topic into Parquet with a checkpoint until it is ended; a query that fails is started again
 sink     numbered rows to a topic, in one batch of several tasks
 """
 
@@ -59,7 +59,7 @@ def offsets_of(told: Any) -> Any:
 
 
 def time_ms(text: str) -> int:
-    """Of Spark's `2026-11-20T23:18:54.123Z`."""
+    """Parse Spark's `2026-11-20T23:18:54.123Z`."""
     return round(datetime.datetime.fromisoformat(text).timestamp() * 1000)
 
 

@@ -35,7 +35,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 
 @attrs.define
 class Outcome:
-    """What one run saw: texts by their place, and the rows as they are."""
+    """Results of a run: texts by their place, and all rows."""
 
     acknowledged: dict[Place, str]
     unknown: set[str]
@@ -47,7 +47,7 @@ class Outcome:
     seconds: float = 0.0
 
     def broken_promises(self) -> list[str]:
-        """What must not be."""
+        """Return violated promises."""
         rows = dict(self.rows)
         strange = set(self.queued.values()) - set(self.acknowledged.values()) - self.unknown
         found = {

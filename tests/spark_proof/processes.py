@@ -17,7 +17,7 @@ from interop.peers.process import PeerFailed, Process, wait_until
 TASKS = "-m pyspark.daemon pyspark.worker"
 """The daemon whose forks run tasks, by the end of its command line."""
 PLANNER = "-m pyspark.sql.streaming.python_streaming_source_runner"
-"""What plans the batches of a stream, by the same."""
+"""Command of the process that plans the batches of a stream."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -108,7 +108,7 @@ class Driver:
         return found + [entry.pid for entry in family if planners and entry.command.endswith(PLANNER)]
 
     def kill_worker(self, *, planners: bool = False) -> bool:
-        """Any one of them; False where there is none just now."""
+        """Kill any worker; return False without a running one."""
         there = self.workers(planners=planners)
         if there:
             end(self.random.choice(there))

@@ -1,4 +1,5 @@
-"""Messages at a steady pace from a thread, one at a time, each sent once: what was acknowledged, and what nobody knows of."""
+"""Messages at a steady pace from a thread, one at a time, each sent once: acknowledged ones, and those with an unknown
+outcome."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ BODY = b"x" * 128
 ROUNDS = 3
 GOAL = 100_000
 SMALLEST_SECONDS = 0.01
-"""What the system counts processor time in."""
+"""Resolution of the system's processor times."""
 FEW = ("queueId", "queueOffset", "body")
 
 

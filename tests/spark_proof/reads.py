@@ -1,12 +1,11 @@
-"""Reads beside a live broker: each an exact prefix of what it acknowledged, and no damage that there is not.
+"""Reads beside a live broker: each an exact prefix of acknowledged messages, without false damage.
 
     .venv/bin/python -m tests.spark_proof.reads [--seconds 600] [--reads 500] [--rate 400] [--store DIR] [--direct | --mixed]
 
 A broker in a process of its own takes batches of 1 to 8 messages of 0 to 600 bytes in two queues, into log files of 16 MiB.
 Meanwhile Spark reads its store again and again, in turns as one writes it, in many tasks, and through the consume queues, with
-failOnDamage=true. Of each queue a read must have what was acknowledged before it began, no row that was not sent, each body
-as it was sent, in order; and the places of its rows must be the first ones of those of the last read, which comes when all is
-written.
+failOnDamage=true. For each queue a read must have all messages acknowledged before its start, only sent messages, with unchanged
+bodies, in order. The places of its rows must be the first ones of the last read, which comes when all is written.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class Checker:
     bodies: dict[int, list[bytes]] = attrs.field(factory=lambda: {queue: [] for queue in QUEUES})
     reads: list[tuple[int, bytes]] = attrs.field(factory=list)
     inside: int = 0
-    """How many of them were Spark's."""
+    """Number of them inside Spark."""
     last: np.ndarray | None = None
 
     def check(self, rows: pa.Table, before: list[int]) -> None:
@@ -107,7 +106,7 @@ class Checker:
         self.reads.append((len(rows), digest(places(rows))))
 
     def check_prefixes(self) -> None:
-        """Whether all reads were prefixes of the last one. Raises AssertionError."""
+        """Check that all reads are prefixes of the last one. Raises AssertionError."""
         assert self.last is not None
         for count, found in self.reads:
             assert digest(self.last[:count]) == found, f"a read of {count} rows was no prefix of the log"

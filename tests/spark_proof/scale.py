@@ -39,7 +39,7 @@ HOST = pack_host("10.0.0.1", 10911)
 
 @attrs.define
 class Reads:
-    """What this process read of logs: bytes by path."""
+    """Reads of logs by this process: bytes by path."""
 
     bytes: Counter[str] = attrs.field(factory=Counter)
     _read: Callable[[OpenLog, int, int], bytes] = attrs.field(init=False, default=OpenLog._read)
@@ -78,7 +78,7 @@ def sparse_files(folder: str, count: int, content: Callable[[int], bytes]) -> No
 
 
 def planning(session: SparkSession, folder: str, arguments: argparse.Namespace) -> Iterator[str]:
-    """Sparse files of which names and sizes alone are looked at, but for the end of the last."""
+    """Plan sparse files, of which only names and sizes are read, and the end of the last one."""
     files = arguments.files
     last = (files - 1) * GIBIBYTE
     sparse_files(folder, files, lambda number: record(last) if number == files - 1 else b"")
@@ -209,7 +209,7 @@ def peaks() -> Iterator[int]:
 
 
 def is_ours(pid: int) -> bool:
-    """Whether a process is below this one."""
+    """Return True if a process is a descendant of this one."""
     while pid > 1 and pid != os.getpid():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
     return pid == os.getpid()

@@ -33,7 +33,7 @@ BATCH = "10"
 
 @attrs.define
 class Outcome:
-    """What one run saw: each message that Java read as (body, id)."""
+    """Results of a run: each message that Java read as (body, id)."""
 
     rows: int
     found: list[tuple[str, str]]
@@ -41,7 +41,7 @@ class Outcome:
     seconds: float = 0.0
 
     def broken_promises(self) -> list[str]:
-        """What must not be."""
+        """Return violated promises."""
         lost = {str(number) for number in range(self.rows)} - {body for body, _ in self.found}
         of_two_ids = len(set(self.found)) - len({body for body, _ in self.found})
         problems = [f"{len(lost)} rows lost: {sorted(lost)[:5]}"] if lost else []
@@ -78,7 +78,7 @@ def run(directory: Path, kills: int, seed: int) -> Outcome:
 
 
 def _stored(broker: Broker, topic: str) -> int:
-    """How many messages the topic holds."""
+    """Return the number of messages of the topic."""
     cluster = broker.cluster()
     found = sum(next_offsets(cluster, cluster.readable_queues(topic)).values())
     cluster.close()
@@ -86,7 +86,7 @@ def _stored(broker: Broker, topic: str) -> int:
 
 
 def _written_under_kills(driver: Driver, most: int, stored: Callable[[], int]) -> int:
-    """How many workers were killed, `most` at the most, until all rows of a batch were written. Raises PeerFailed."""
+    """Kill up to `most` workers until all rows of a batch are written; return their number. Raises PeerFailed."""
     killed, seen = 0, stored()
     driver.start()
     try:

@@ -57,7 +57,7 @@ def test_a_sink_may_repeat_rows_under_their_id_alone() -> None:
 
 @attrs.define
 class Rounds(Driver):
-    """Runs until somebody has asked so often whether it does, and always has a worker."""
+    """A driver that runs for this many checks, and always has a worker."""
 
     left: int = 6
 

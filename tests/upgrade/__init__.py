@@ -1,1 +1,1 @@
-"""What released versions left behind: stores and configurations that later ones start on."""
+"""Stores and configurations of released versions, which later ones start on."""

@@ -34,7 +34,7 @@ TOPIC_FIELDS = {
 
 
 async def fill(broker: BrokerService) -> dict[str, Any]:
-    """What the store has afterwards."""
+    """Fill the store, and return its contents."""
     asked = Asked(broker)
     queues = {"readQueueNums": "2", "writeQueueNums": "2"}
     await asked.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, {"topic": TOPIC, **queues, **TOPIC_FIELDS})
