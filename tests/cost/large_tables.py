@@ -56,7 +56,7 @@ REQUESTS: tuple[tuple[RequestCode, Mapping[str, str], bytes], ...] = (
 
 @attrs.frozen
 class Tables:
-    """How much the broker has."""
+    """Amounts of data that the broker has."""
 
     groups: int
     topics: int

@@ -54,7 +54,7 @@ class SharesOfAccountsTest(AskingCase):
             answer.addCallbacks(self.answers[name].append, lambda why: None)
 
     def waiting(self) -> dict[str, int]:
-        """How many pulls of each account wait."""
+        """Return the number of waiting pulls of each account."""
         counts = self.served.controller.polling._shares[Kind.PULL]._counts
         return {name: counts.get(share_of_account(name), 0) for name in NAMES}
 

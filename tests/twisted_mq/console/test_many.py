@@ -61,7 +61,7 @@ class ManyTopics(CountedCase):
 
 
 class ManyQueues(CountedCase):
-    """Of each kind there are two topics, with as many queues as a topic may have and with the fewest that are many."""
+    """Two topics of each kind: one with the most queues of a topic, one with the fewest that are many."""
 
     FEW, MANY = MOST_COLLECTED + 1, 65_535
     PAGES = (

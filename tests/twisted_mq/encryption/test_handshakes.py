@@ -1,6 +1,6 @@
 """Handshakes that a stranger repeats: a second one inside a connection is refused at every port, and no session is resumed.
 
-A renegotiation costs the server a signature and the peer next to nothing. A resumed session would pass over the check of the
+A renegotiation costs the server a signature and the peer next to nothing. A resumed session would skip the check of the
 peer's certificate.
 """
 
@@ -31,7 +31,7 @@ PAGE = b"GET /login HTTP/1.1\r\nhost: a\r\n\r\n"
 
 
 def renegotiated(port: int, question: bytes) -> tuple[bool, int]:
-    """Whether a connection serves, and how many handshakes it made after the first."""
+    """Return True if a connection serves, and the number of its handshakes after the first."""
     context = SSL.Context(SSL.TLS_CLIENT_METHOD)
     context.set_max_proto_version(SSL.TLS1_2_VERSION)
     plain = socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS)
@@ -60,7 +60,7 @@ def _asked(connection: SSL.Connection, question: bytes) -> bool:
 
 
 def resumed(port: int, question: bytes, version: ssl.TLSVersion) -> tuple[bool, bool]:
-    """Whether a second connection resumes the session of a first one, and whether it serves."""
+    """Return True if a second connection resumes the session of a first one, and True if it serves."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.minimum_version = context.maximum_version = version

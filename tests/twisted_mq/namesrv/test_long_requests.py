@@ -248,7 +248,7 @@ def test_stranger_does_not_unregister_a_living_broker(server):
 
 
 def test_small_bodies_that_inflate_to_4_mib_are_read_two_at_a_time(server):
-    """They come under as many names as there are brokers in the world."""
+    """The bodies come under many broker names."""
     bomb = zlib.compress(bytes(4_000_000), 9)
     assert len(bomb) < LARGE_BODY
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""How far groups are behind, worked out in slices of so many queues, whoever has them."""
+"""Lag of groups, computed in slices of a number of queues, independent of their groups."""
 
 from __future__ import annotations
 
