@@ -63,9 +63,9 @@ def test_each_line_names_figures_and_what_to_do() -> None:
     assert found == [
         ("slow disk", "a flush of /data/commitlog took 2.3 s; s"),
         ("slow slave", "10.0.0.2:5 has 300 bytes less than this "),
-        ("memory", "peers take 900 of 1,000 bytes (maxUnsent"),
+        ("memory", "peers use 900 of 1,000 bytes (maxUnsentB"),
         ("certificate", "/etc/cert.pem ends on 2026-12-04 00:00 U"),
-        ("group behind", "audit is 7 minutes behind on Orders. See"),
+        ("group behind", "audit is 7 minutes behind on Orders. Che"),
     ]
 
 
