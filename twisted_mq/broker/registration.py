@@ -1,6 +1,7 @@
 """Registers the broker with every name server: at start, each 30 s, and at once when a topic changes (Apache: BrokerOuterAPI).
 
-While no name server knows the broker, it tries every 2 s.
+While no name server knows the broker, it tries every 2 s; it registers as soon after it lost the connection to one, which
+forgot the broker then.
 
 A name server that cannot be reached is logged once and tried again at the next turn; the others do not wait for it.
 """
@@ -92,6 +93,8 @@ class Registration:
     _unreachable: set[str] = attrs.field(factory=set)
     _knowing: set[str] = attrs.field(factory=set)
     """Name servers that accepted the last registration."""
+    _parted: set[str] = attrs.field(factory=set)
+    """Name servers whose connection was lost after that: each has forgotten the broker."""
     _changes: set[_Change] = attrs.field(factory=set)
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
@@ -149,12 +152,18 @@ class Registration:
         return calls
 
     def again(self) -> defer.Deferred[list[bool]] | None:
-        """Register if no name server knows the broker and no request is pending: a name server that starts late then
-        knows it in seconds.
+        """Register if no name server knows the broker, or one has forgotten it, and no request is pending: a name server
+        that starts late then knows it in seconds.
         """
-        if self.is_known or self._left or self._asked or not self.name_servers:
+        if (self.is_known and not self._parted) or self._left or self._asked or not self.name_servers:
             return None
         return self.register()
+
+    def connection_lost(self, address: str) -> None:
+        """Note that a name server has forgotten the broker, as it does when their connection ends."""
+        if address in self._knowing:
+            self._knowing.discard(address)
+            self._parted.add(address)
 
     def latest(self) -> defer.Deferred[None]:
         """Fire when every name server that answers knows all earlier changes, after registerBrokerTimeoutMills at the latest.
@@ -222,11 +231,12 @@ class Registration:
         self._asked += 1
         sent = self.client.invoke(address, command, self.options.register_broker_timeout_mills / 1000)
         told = sent.addCallback(self._told, address).addErrback(self._failed, address)
-        told.addBoth(self._answered)
+        told.addBoth(self._answered, address)
         return told
 
-    def _answered(self, result: Result) -> Result:
+    def _answered(self, result: Result, address: str) -> Result:
         self._asked -= 1
+        self._parted.discard(address)
         return result
 
     def _told(self, answer: RemotingCommand, address: str) -> bool:

@@ -270,6 +270,7 @@ class BrokerService(service.Service):
             self._reactor,
             connect=connect if self._encryption is None else self._encryption.of_requests(connect),
             credentials=access.credentials,
+            channel_lost=lambda address: self.registration.connection_lost(address),
         )
         ha_address = f"{options.broker_ip2 or ip}:{self._bound_for_slaves.getsockname()[1]}"
         self.registration = Registration(

@@ -19,7 +19,7 @@ from zope.interface import implementer
 
 from twisted_mq import stopping
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.service import BrokerService, make_broker
+from twisted_mq.broker.service import UNKNOWN_SECONDS, BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
 from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, encode_body
@@ -354,6 +354,7 @@ class RegistrationPeriodTest(BrokerServiceCase):
 
         def answer(channel: Any, command: RemotingCommand) -> RemotingCommand:
             asked.append(command)
+            self.channel = channel
             return command.answer(0)
 
         traffic = Traffic({103: answer, 104: answer}, reactor)
@@ -375,6 +376,14 @@ class RegistrationPeriodTest(BrokerServiceCase):
         for expected in (2, 3):
             clock.advance(30)
             await self.until(lambda: len(asked) == expected)  # noqa: B023
+
+    async def test_a_broker_registers_two_seconds_after_its_connection_ended(self) -> None:
+        clock = VirtualTime()
+        asked = await self.registrations(clock)
+        self.channel.transport.abortConnection()
+        await deferLater(reactor, 0.05)
+        clock.advance(UNKNOWN_SECONDS)
+        await self.until(lambda: len(asked) == 2)
 
     async def test_a_period_below_10_seconds_is_10(self) -> None:
         clock = VirtualTime()

@@ -69,9 +69,13 @@ class RegistrationTest(SynchronousTestCase):
             self.lines.append(f"{event['log_level'].name} {event['log_format'].format(**event)}")
 
     def make(self, *servers: str, **options: Any) -> Registration:
-        self.client = RemotingClient(self.clock, connect=self.network.connect)
+        self.client = RemotingClient(
+            self.clock,
+            connect=self.network.connect,
+            channel_lost=lambda address: self.registration.connection_lost(address),
+        )
         self.answers: list[dict[str, str]] = []
-        return Registration(
+        self.registration = Registration(
             options=BrokerOptions(broker_name="b", broker_cluster_name="C", store_path_root_dir="/nowhere", **options),
             topics=self.topics,
             client=self.client,
@@ -81,6 +85,7 @@ class RegistrationTest(SynchronousTestCase):
             permission=lambda: self.permission,
             on_answer=[self.answers.append],
         )
+        return self.registration
 
     def pump(self, seconds: float = 0) -> None:
         self.clock.advance(seconds)
@@ -323,6 +328,30 @@ class RegistrationTest(SynchronousTestCase):
         registration.again()
         self.pump()
         self.assertEqual(len(self.first.asked), 1)
+
+    def test_one_whose_connection_ended_is_told_again_although_another_knows_the_broker(self) -> None:
+        registration = self.make()
+        registration.register()
+        self.pump()
+        self.network.close(FIRST)
+        self.first.listen()
+        self.pump()
+        for _ in range(2):
+            registration.again()
+            self.pump()
+        self.assertEqual([len(self.first.asked), len(self.second.asked)], [2, 2])
+        self.assertEqual(registration.is_known, True)
+
+    def test_one_whose_connection_ended_and_that_is_gone_waits_for_the_next_turn(self) -> None:
+        registration = self.make()
+        registration.register()
+        self.pump()
+        self.network.close(FIRST)
+        self.pump()
+        for _ in range(2):
+            registration.again()
+            self.pump()
+        self.assertEqual([len(self.first.asked), len(self.second.asked)], [1, 2])
 
     def test_one_that_is_asked_already_is_not_asked_again(self) -> None:
         self.first.code = None
