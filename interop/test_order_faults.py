@@ -196,7 +196,7 @@ def test_each_thing_that_stands_still_says_why_and_goes_on_when_that_is_done(
 
 
 IMPOSSIBLE = (
-    (b"", ": no JSON"),
+    (b"", ": not JSON"),
     (b'{"epoch":9,"send":["broker-a","broker-a"],"consume":[["broker-a",9]]}', ": send: has a group twice"),
     (b'{"epoch":9,"send":["broker-b"],"consume":[["broker-a",9]]}', "does not end with the send list's head"),
     (b'{"epoch":9,"send":[],"consume":[["broker-a",10]]}', "has an epoch that is not one of 1 to epoch"),
@@ -273,11 +273,11 @@ def undeclared(kazoo: KazooClient, path: str) -> Callable[[], object]:
 
 EDITS: tuple[tuple[Callable[[KazooClient, str], Callable[[], object]], str, str], ...] = (
     (rewritten, "/topics/{topic}/0", ""),
-    (garbled, "/topics/{topic}/0", "{path}: no JSON"),
-    (taken_back, "/topics/{topic}/0", "{path}: epoch: it was"),
-    (garbled, "/topics/{topic}", "{path}: no JSON"),
+    (garbled, "/topics/{topic}/0", "{path}: not JSON"),
+    (taken_back, "/topics/{topic}/0", "{path}: epoch: must not be lower than"),
+    (garbled, "/topics/{topic}", "{path}: not JSON"),
     (undeclared, "/topics/{topic}", ""),
-    (garbled, "/groups/{head}", "{path}: no JSON"),
+    (garbled, "/groups/{head}", "{path}: not JSON"),
     (garbled, "/brokers/{head}/0", ""),
     (deleted, "/brokers/{head}/0", ""),
     (deleted, "/brokers/{head}/1", ""),

@@ -106,7 +106,7 @@ class Load:
 @pytest.mark.parametrize(
     ("before", "more", "says", "acknowledged"),
     [
-        pytest.param(0, 4 << 20, "store takes no messages for now: ", 0, id="no file of the log"),
+        pytest.param(0, 4 << 20, "store accepts no messages for now: ", 0, id="no file of the log"),
         pytest.param(0, 64 << 20, "the index stays behind the log: ", MESSAGES, id="no file of the index"),
         pytest.param(20, 4 << 20, "", MESSAGES, id="files are there"),
     ],
