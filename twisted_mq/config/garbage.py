@@ -1,8 +1,8 @@
-"""When Python looks for garbage in a daemon: no look takes long, however many objects the daemon has.
+"""Decides when Python collects garbage in a daemon: no collection takes long, however many objects the daemon has.
 
-Reference counts free almost everything at once. A look for cycles takes 0.2 us an object and stops all threads. So the
-interpreter looks at what is new. Where many objects outlive a look, they are put aside. They are looked at again when as many
-were put aside as were there before, and at least once an hour.
+Reference counts free almost everything at once. A search for cycles takes 0.2 us an object and stops all threads. So the
+interpreter searches only new objects. If many objects survive a search, they are put aside. They are searched again once as
+many were put aside as existed before, and at least once an hour.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Callable
 import attrs
 
 COLLECT_AFTER = (10_000, 3, 1)
-"""So many new objects bring a look for cycles among them (Python's own: 700), so many looks one among those of five, and so many
-of these one among all that were not put aside: some 150,000 objects."""
+"""The thresholds of Python's collector: the new objects that start a search among them (Python's own: 700), the searches before
+one of the middle generation, and the searches of that before one of all objects not put aside, about 150,000."""
 MANY = 50_000
 """Objects that are put aside if they outlive a look."""
 LEAST_GROWTH = 1_000_000
 LOOK_SECONDS = 10.0
-"""How often it is decided whether to look at everything."""
+"""The interval of the decision whether to look at everything."""
 THAW_SECONDS = 3600.0
 _ALL = 2
 """The generation of a look at all objects."""
@@ -31,7 +31,7 @@ class GarbageLooks:
 
     seconds: Callable[[], float]
     put_aside: int = 0
-    """How many objects were put aside since the last look at everything."""
+    """The number of objects that were put aside since the last look at everything."""
     _kept: int = 0
     _since: float = 0.0
 

@@ -1,4 +1,4 @@
-"""Figures of topics with very many queues: a page asks for those of the queues that it shows, one by one.
+"""Reads the state of topics with very many queues: a page asks only for the queues that it shows, one by one.
 
 A broker answers for a whole topic at once. With 65,535 queues that takes seconds, and 12 MB at each visit.
 """
@@ -27,7 +27,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.header_codec import decode_header
 
 MOST_COLLECTED = 1024
-"""Queues. Figures of so many are collected and added up."""
+"""The most queues whose state is collected and added up."""
 
 
 @attrs.frozen

@@ -32,7 +32,7 @@ SENDERS = "mq_console"
 
 @attrs.frozen
 class DeadLetters:
-    """How many dead letters a group has; None if that is not added up because they have too many queues."""
+    """The number of a group's dead letters; None if it is not added up because they have too many queues."""
 
     group: str
     messages: int | None = None
