@@ -48,7 +48,7 @@ LEARN_AGAIN = 1000
 Parts: TypeAlias = tuple[bytes, ...]
 """A header in pieces: what is fixed and what varies, in turn."""
 
-OPAQUE = ""
+OPAQUE_PART = ""
 """Name of the part that is the opaque: of a JSON header its digits, of a ROCKETMQ header its four bytes."""
 
 Name: TypeAlias = str | tuple[str, str]
@@ -94,7 +94,6 @@ class Shape:
     family: Family
     unpack: Callable[[bytes, int], Parts]
     fixed: Parts
-    kept: Any = None
 
 
 @attrs.define(eq=False)
@@ -230,7 +229,7 @@ def _cuts(header: bytes, command: RemotingCommand, varying: Varying) -> Cuts | N
     found = _binary_places(header, command) if command.serialize_type else _json_places(header, command)
     if found is None or not fields.keys() <= found.keys():
         return None
-    cuts: dict[Name, slice] = {OPAQUE: found[OPAQUE]}
+    cuts: dict[Name, slice] = {OPAQUE_PART: found[OPAQUE_PART]}
     for name in varying.numbers:
         value = fields.get(name, "")
         if not value.isdecimal() or len(value) > _MOST_DIGITS or header[found[name]] != value.encode():
@@ -258,7 +257,7 @@ def _binary_places(header: bytes, command: RemotingCommand) -> dict[str, slice] 
     if spans is None or shift + len(raw) != len(header):
         return None
     places = {name.decode(): slice(shift + span.start, shift + span.stop) for name, span in spans.items()}
-    return {**places, OPAQUE: OPAQUE_PLACE}
+    return {**places, OPAQUE_PART: OPAQUE_PLACE}
 
 
 def _json_places(header: bytes, command: RemotingCommand) -> dict[str, slice] | None:
@@ -279,7 +278,7 @@ def _json_places(header: bytes, command: RemotingCommand) -> dict[str, slice] | 
         return None
     shift = len(before)
     places = {match[1].decode(): slice(shift + match.start(2), shift + match.end(2)) for match in fields}
-    return {**places, OPAQUE: slice(start, stop)}
+    return {**places, OPAQUE_PART: slice(start, stop)}
 
 
 def _property_places(text: str, varying: Varying, separator_bytes: int) -> dict[str, tuple[int, str]] | None:

@@ -41,7 +41,7 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
-from twisted_mq.protocol.wire.shapes import OPAQUE, PLAIN_BYTES, Shapes, Streak, Varying
+from twisted_mq.protocol.wire.shapes import OPAQUE_PART, PLAIN_BYTES, Shapes, Streak, Varying
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
 
@@ -174,7 +174,7 @@ class SendColumns:
         ):
             return None
         inside = [family.place(name) for name in family.names if isinstance(name, tuple)]
-        queue_id, born_timestamp, opaque = (family.place(name) for name in (*names.numbers, OPAQUE))
+        queue_id, born_timestamp, opaque = (family.place(name) for name in (*names.numbers, OPAQUE_PART))
         return SendPattern(
             target,
             self.broker.statistics.puts[target.topic],
