@@ -43,6 +43,12 @@ DEFAULT_PORT = 8090
     help="Password of the private key; the variable MQ_CONSOLE_TLS_KEY_PASSWORD is safer.",
 )
 @click.option("--accounts", is_flag=True, help="Log in with an access key of the cluster instead of a token.")
+@click.option(
+    "--prometheus",
+    metavar="URL",
+    envvar="MQ_PROMETHEUS",
+    help="Read the past of charts from a Prometheus server that scrapes the brokers, as http://HOST:9090.",
+)
 @click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
     "--coordinator",
@@ -64,6 +70,7 @@ def console(
     console_tls_key: str | None,
     console_tls_key_password: str | None,
     accounts: bool,
+    prometheus: str | None,
     read_only: bool,
     coordinator: str | None,
     coordinator_auth: str,
@@ -72,7 +79,8 @@ def console(
 ) -> None:
     """Serve the web console until Ctrl-C. It prints an address with a token for one login, and a new one after each login.
 
-    With --accounts users log in with an access key and a secret key of the cluster, which sign their requests.
+    With --accounts users log in with an access key and a secret key of the cluster, which sign their requests. An account of
+    the console's own (--access-key, --secret-key) then keeps the values that charts show, and does nothing else.
 
     \b
     Examples:
@@ -94,6 +102,8 @@ def console(
         certificate=_certificate(console_tls_cert, console_tls_key, console_tls_key_password),
         accounts=accounts,
         read_only=read_only,
+        own_account=servers.client_options().credentials if accounts else None,
+        prometheus=None if prometheus is None else _checked_url(prometheus),
         coordinator=None if coordinator is None else _coordinator(coordinator, coordinator_auth, servers),
         client_options=_without_account(servers.client_options()) if accounts else servers.client_options(),
     )
@@ -102,6 +112,16 @@ def console(
     except Interrupted:
         if not as_json:
             click.echo("stopped")
+
+
+def _checked_url(url: str) -> str:
+    """Return the address without a slash at its end. Raises UsageError."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname or parts.query or parts.fragment:
+        raise click.UsageError(f"--prometheus: http://HOST:PORT is needed, got {url!r}.")
+    return url.rstrip("/")
 
 
 def _certificate(path: str | None, key_path: str | None, key_password: str | None) -> OwnCertificate | None:

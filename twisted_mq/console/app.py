@@ -21,6 +21,7 @@ from twisted_mq.console.forms import said
 from twisted_mq.console.history import History
 from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.login import Login, Refused
+from twisted_mq.console.prometheus import PrometheusHistory
 from twisted_mq.console.rendering import STATIC, Rendering, static_files
 from twisted_mq.console.routes import NAVIGATION, ROUTES, Route
 from twisted_mq.console.sessions import Role, Session, Sessions, new_secret
@@ -69,7 +70,12 @@ class ConsoleApp:
     log = Logger()
 
     def __init__(
-        self, settings: ConsoleSettings, sessions: Sessions, login: Login, jobs: Jobs, history: History
+        self,
+        settings: ConsoleSettings,
+        sessions: Sessions,
+        login: Login,
+        jobs: Jobs,
+        history: History | PrometheusHistory,
     ) -> None:
         self._settings = settings
         self._jobs = jobs

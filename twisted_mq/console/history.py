@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from sys import intern
 
 import attrs
@@ -43,6 +43,15 @@ class Sample:
 
     time_ms: int
     brokers: tuple[Values, ...]
+
+
+def only_of(samples: Sequence[Sample], brokers: Iterable[BrokerFigures]) -> list[Sample]:
+    """Return the samples with the values of these brokers alone."""
+    known = {(one.cluster, one.name, one.broker_id) for one in brokers}
+    return [
+        Sample(one.time_ms, tuple(two for two in one.brokers if (two.cluster, two.name, two.broker_id) in known))
+        for one in samples
+    ]
 
 
 class History:

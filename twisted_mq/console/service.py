@@ -22,6 +22,7 @@ from twisted_mq.console.app import FAILURES, ConsoleApp, explained
 from twisted_mq.console.history import EVERY_SECONDS, History
 from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.login import Login
+from twisted_mq.console.prometheus import ASK_SECONDS, MOST_BYTES, PrometheusHistory
 from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
 from twisted_mq.console.settings import TLS_CERT, TLS_KEY, ConsoleSettings, OwnCertificate
 from twisted_mq.encryption.clients import encrypted
@@ -30,6 +31,7 @@ from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.wire.signature import Credentials
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import bind, listen
+from twisted_mq.routing.address_server import http_get
 from twisted_mq.web_bounds import BoundedRequest, BoundedSite
 
 IDLE_SECONDS = 60.0
@@ -115,11 +117,16 @@ class ConsoleService(Service):
         self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)
         login = Login(settings, self._sessions, self._token, Attempts(reactor.seconds), self.admin)
         self._jobs = Jobs(lambda error: explained(error).text if isinstance(error, FAILURES) else "a bug, see the log")
-        self._asks_for_history = not settings.accounts or settings.client_options.access_key is not None
+        self._past: PrometheusHistory | None = None
+        if settings.prometheus is not None:
+            self._past = PrometheusHistory(settings.prometheus, http_get(reactor, ASK_SECONDS, MOST_BYTES))
+        own = settings.own_account if settings.accounts else settings.client_options.credentials
+        self._own_account = own
+        self._keeps_history = self._past is None and (own is not None or not settings.accounts)
         self._own_admin: AdminCalls | None = None
         self._history = History(self._figures, wall_ms(reactor))
         self._sampler: PeriodicJob | None = None
-        self._app = ConsoleApp(settings, self._sessions, login, self._jobs, self._history)
+        self._app = ConsoleApp(settings, self._sessions, login, self._jobs, self._past or self._history)
         site = ConsoleSite(self._app.resource(), timeout=IDLE_SECONDS, reactor=reactor)
         site.noisy = False
         self._factory = _served(site, settings.certificate, reactor)
@@ -157,8 +164,8 @@ class ConsoleService(Service):
         self.port = bound.getsockname()[1]
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self._factory)
         super().startService()
-        if self._asks_for_history:
-            self._own_admin = self.admin(self.settings.client_options.credentials)
+        if self._keeps_history:
+            self._own_admin = self.admin(self._own_account)
             self._sampler = PeriodicJob("history", self._reactor, EVERY_SECONDS, self._history.take)
 
     async def _figures(self) -> list[BrokerFigures]:

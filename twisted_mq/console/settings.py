@@ -6,6 +6,7 @@ import attrs
 
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.coordination.settings import CoordinatorSettings
+from twisted_mq.protocol.wire.signature import Credentials
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8090
@@ -37,5 +38,9 @@ class ConsoleSettings:
     """No user may change anything."""
     client_options: ClientOptions = attrs.field(factory=ClientOptions)
     """The settings for reaching servers: encryption, and the account that is used without `accounts`."""
+    own_account: Credentials | None = None
+    """The console's own account with `accounts`. It reads the values that charts keep, and signs no user's request."""
+    prometheus: str | None = None
+    """The address of a Prometheus server that has the values of the past; None: the console keeps them itself."""
     coordinator: CoordinatorSettings | None = None
     """The coordinator with the lists of ordered topics; None: not asked."""

@@ -12,6 +12,7 @@ from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.console.answers import BadInput
 from twisted_mq.console.history import History
 from twisted_mq.console.jobs import Jobs
+from twisted_mq.console.prometheus import PrometheusHistory
 from twisted_mq.console.sessions import Notice, Session
 from twisted_mq.console.settings import ConsoleSettings
 
@@ -29,7 +30,7 @@ class Visit:
     session: Session
     settings: ConsoleSettings
     jobs: Jobs
-    history: History
+    history: History | PrometheusHistory
 
     @property
     def admin(self) -> AdminCalls:

@@ -50,16 +50,17 @@ class AddressServer:
         return lines[0].strip()
 
 
-def http_get(reactor: interfaces.IReactorTime, timeout_seconds: float) -> HttpGet:
-    """Return a function that gets pages with Twisted's agent."""
+def http_get(reactor: interfaces.IReactorTime, timeout_seconds: float, most_bytes: int = MAX_BYTES) -> HttpGet:
+    """Return a function that gets pages with Twisted's agent; a longer page ends after that many bytes."""
 
     def get(url: str) -> defer.Deferred[bytes]:
-        return defer.Deferred.fromCoroutine(_get(reactor, url, timeout_seconds)).addTimeout(timeout_seconds, reactor)
+        page = defer.Deferred.fromCoroutine(_get(reactor, url, timeout_seconds, most_bytes))
+        return page.addTimeout(timeout_seconds, reactor)
 
     return get
 
 
-async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: float) -> bytes:
+async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: float, most_bytes: int) -> bytes:
     from twisted.web.client import Agent  # the import takes a tenth of a second: only users of an address server pay it
     from twisted.web.iweb import IAgentEndpointFactory
     from zope.interface import directlyProvides
@@ -67,7 +68,7 @@ async def _get(reactor: interfaces.IReactorTime, url: str, timeout_seconds: floa
     endpoints = _Endpoints(tcp_endpoint(reactor, timeout_seconds))
     directlyProvides(endpoints, IAgentEndpointFactory)
     response = await Agent.usingEndpointFactory(reactor, endpoints).request(b"GET", url.encode())
-    page = _Page()
+    page = _Page(most_bytes)
     response.deliverBody(page)
     body = await page.ended
     if response.code != 200:
@@ -86,15 +87,16 @@ class _Endpoints:
 
 
 class _Page(protocol.Protocol):
-    """Collects the first MAX_BYTES of a body. After these, or when `ended` is cancelled, it cuts the connection."""
+    """Collects the first bytes of a body. After these, or when `ended` is cancelled, it cuts the connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int) -> None:
         self._body = bytearray()
+        self._most = most_bytes
         self.ended: defer.Deferred[bytes] = defer.Deferred(lambda _: self._cut())
 
     def dataReceived(self, data: bytes) -> None:
-        self._body += data[: MAX_BYTES - len(self._body)]
-        if len(self._body) == MAX_BYTES:
+        self._body += data[: self._most - len(self._body)]
+        if len(self._body) == self._most:
             self._end()
             self._cut()
 

@@ -34,6 +34,13 @@ def test_a_console_prints_where_one_comes_in(words: list[str], lines: int) -> No
         assert process.wait(60) in (0, 130)
 
 
+@pytest.mark.parametrize("url", ["prometheus:9090", "https://prometheus", "http://", "http://h/?query=x"])
+def test_an_address_of_prometheus_that_is_none_is_one_line(url: str) -> None:
+    done = subprocess.run([*MQ, "console", "--prometheus", url], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert f"--prometheus: http://HOST:PORT is needed, got {url!r}" in done.stderr
+
+
 def test_a_busy_port_is_one_line_that_names_the_flag() -> None:
     with subprocess.Popen(
         [*MQ, "console", "--console-port", "0", "--json"], stdout=subprocess.PIPE, text=True

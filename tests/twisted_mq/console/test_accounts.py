@@ -65,3 +65,24 @@ class AccountsOfTheCluster(ConsoleCase):
         page = await self.get("/topic", name="TBW102")
         self.assertEqual(page.status, 200)
         self.assertIn("Topic:TBW102", page.words)
+
+
+class AccountOfTheConsole(ConsoleCase):
+    """The console's own account keeps the past of the charts; users see that of the brokers that answer them."""
+
+    broker_options = AccountsOfTheCluster.broker_options
+    console_options = {"accounts": True, "own_account": ROOT}
+    make_ada = AccountsOfTheCluster.make_ada
+
+    async def shown(self, account: Credentials) -> list[str]:
+        """The brokers in the newest sample that an account gets."""
+        self.cookie = None
+        await self.log_in(access_key=account.access_key, secret_key=account.secret_key)
+        (sample,) = json.loads((await self.get("/api/history")).text)["samples"]
+        return [broker["name"] for broker in sample["brokers"]]
+
+    async def test_the_past_is_kept_by_the_consoles_own_account(self) -> None:
+        await self.console._history.take()
+        self.assertEqual(await self.shown(ROOT), ["broker-a"])
+        await self.make_ada("Get", "List")
+        self.assertEqual(await self.shown(ADA), ["broker-a"])

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.admin.calls import NoNameServer
 from twisted_mq.admin.figures import BrokerFigures
-from twisted_mq.console.history import EVERY_SECONDS, KEPT, MOST_SHOWN, History
+from twisted_mq.console.history import EVERY_SECONDS, KEPT, MOST_SHOWN, History, Sample, Values, only_of
 
 STEP_MS = int(EVERY_SECONDS * 1000)
 
@@ -52,6 +52,11 @@ class HistoryTest(SynchronousTestCase):
         self.failure = None
         self.take()
         self.assertEqual(len(self.history.since(0)), 1)
+
+    def test_values_of_other_brokers_are_left_out(self) -> None:
+        mine, other = Values("C", "b", 0, 1.0, 1.0, 0.5), Values("C", "b", 1, 2.0, 2.0, 0.5)
+        found = only_of([Sample(5, (mine, other)), Sample(6, (other,))], [BrokerFigures("C", "b", 0, "127.0.0.1:1")])
+        self.assertEqual(found, [Sample(5, (mine,)), Sample(6, ())])
 
     def test_a_slow_answer_is_not_overtaken(self) -> None:
         waiting: Deferred[list[BrokerFigures]] = Deferred()

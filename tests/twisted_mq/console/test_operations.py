@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 from twisted.internet.task import deferLater
+from twisted.web.resource import Resource
+from twisted.web.server import Request, Site
 
 from tests.twisted_mq.console.browser import ConsoleCase, reactor
 from tests.twisted_mq.console.test_accounts import ROOT
@@ -231,3 +234,40 @@ class UsersAndRights(ConsoleCase):
             ("/access/grant", {"user": "ada", "kind": "Topic", "resource": "a b", "action": ["Pub"]}),
         ):
             self.assertEqual((await self.submit(path, **fields)).status, 400, path)
+
+
+class Prometheus(Resource):
+    """A Prometheus server that has one sample of each metric for the broker at an address."""
+
+    isLeaf = True
+
+    def __init__(self, address: Callable[[], str]) -> None:
+        super().__init__()
+        self.address = address
+
+    def render_GET(self, request: Request) -> bytes:
+        found = {"metric": {"brokerIP": self.address()}, "values": [[1_795_216_968, "0.5"]]}
+        return json.dumps({"status": "success", "data": {"result": [found]}}).encode()
+
+
+class PastFromPrometheus(ConsoleCase):
+    async def setUp(self) -> None:
+        site = Site(Prometheus(lambda: self.cluster.broker_address))
+        port = reactor.listenTCP(0, site, interface="127.0.0.1")
+        self.addCleanup(port.stopListening)
+        self.console_options = {"prometheus": f"http://127.0.0.1:{port.getHost().port}"}
+        self.port = port
+        await super().setUp()
+        await self.log_in()
+
+    async def test_the_charts_have_what_prometheus_has(self) -> None:
+        (sample,) = json.loads((await self.get("/api/history")).text)["samples"]
+        (broker,) = sample["brokers"]
+        self.assertEqual(sample["timeMs"], 1_795_216_968_000)
+        self.assertEqual([broker[name] for name in ("name", "inRate", "outRate", "disk")], ["broker-a", 0.5, 0.5, 0.5])
+
+    async def test_a_prometheus_that_is_away_is_said_on_the_page(self) -> None:
+        await self.port.stopListening()
+        answer = await self.get("/api/history")
+        self.assertEqual(answer.status, 502)
+        self.assertIn("does not answer", answer.text)

@@ -15,7 +15,7 @@ from twisted_mq.config.options import option_fields
 from twisted_mq.config.reasons import REASONS
 from twisted_mq.console.answers import Answer, BadInput, JsonValue, NotThere, Page, Redirect
 from twisted_mq.console.forms import link
-from twisted_mq.console.history import Values
+from twisted_mq.console.history import History, Values, only_of
 from twisted_mq.console.visit import Visit
 from twisted_mq.protocol.bodies import HARuntimeInfo
 from twisted_mq.protocol.errors import ProtocolError
@@ -155,9 +155,19 @@ async def figures(visit: Visit) -> Answer:
 
 
 async def history(visit: Visit) -> Answer:
-    """Return the rates of each broker in the past hours, as the console has kept them."""
+    """Return the rates of each broker in the past hours, as the console has kept them, or Prometheus.
+
+    They are read by another account, or by none. So an account of the cluster gets those of brokers that answer it now.
+    """
     hours = visit.number("hours", "Hours", 24, 1, 24)
-    samples = visit.history.since(visit.now_ms() - hours * 3_600_000)
+    now_ms = visit.now_ms()
+    since_ms, kept = now_ms - hours * 3_600_000, visit.history
+    if isinstance(kept, History):
+        samples = kept.since(since_ms)
+        if visit.settings.accounts:
+            samples = only_of(samples, await _readable(visit))
+    else:
+        samples = await kept.since(since_ms, now_ms, await _readable(visit))
     return JsonValue(
         {
             "samples": [
@@ -165,6 +175,12 @@ async def history(visit: Visit) -> Answer:
             ]
         }
     )
+
+
+async def _readable(visit: Visit) -> list[BrokerFigures]:
+    """Return the brokers, for an account of the cluster those whose figures it may read."""
+    found = await all_figures(visit.admin)
+    return [one for one in found if one.figures or not visit.settings.accounts]
 
 
 def _figures_json(one: Values) -> Json:

@@ -32,7 +32,10 @@ MODE = {"enable_slave_acting_master": True, "enable_remote_escape": True}
 
 
 class Routes:
-    """Routes in a cache of the slave: the topic at its own, lost broker and at another one."""
+    """Routes in a cache of the slave: the topic at its own, lost broker and at another one.
+
+    The own broker's queues still look writable: a name server may not have noticed yet.
+    """
 
     def __init__(self) -> None:
         self.names = ["broker-cap", "broker-b"]
@@ -45,7 +48,7 @@ class Routes:
         self.asked += 1
         if not self.names:
             raise TopicNotFound(topic, ("one:9876",))
-        perms = {"broker-cap": 4, "broker-b": 6}
+        perms = {"broker-cap": 6, "broker-b": 6}
         return TopicRouteData(
             queue_datas=[QueueData(name, 4, 4, perms[name], 0) for name in self.names],
             broker_datas=[BrokerData("C", name, {0: OTHER}) for name in self.names],
