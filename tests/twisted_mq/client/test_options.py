@@ -37,7 +37,7 @@ from twisted_mq.client import (
 def test_a_number_that_cannot_work_is_refused_in_the_options_name(kind: type, option: str, value: Any) -> None:
     with pytest.raises(ClientOptionIllegal) as refused:
         kind(**{option: value})
-    assert str(refused.value).startswith(f"{kind.__name__}.{option}: a number")
+    assert str(refused.value).startswith(f"{kind.__name__}.{option}: must be a number")
     assert str(refused.value).endswith(f"got {value!r}")
 
 

@@ -90,7 +90,7 @@ class EmbeddedClusterTest(TestCase):
         self.assertEqual(third.namesrv.port, second.namesrv.port)
 
     async def test_a_broker_that_fails_late_is_taken_down_with_its_temporary_store(self) -> None:
-        def fail(broker: BrokerService) -> None:
+        def fail(broker: BrokerService, **_: bool) -> None:
             raise ZeroDivisionError
 
         self.patch(BrokerService, "_start_loops", fail)

@@ -54,7 +54,7 @@ class PulledMessages:
     def wait(self) -> defer.Deferred[None]:
         """Fires when there may be something to take. Raises ClientStateError while another poll waits."""
         if self._waiting is not None:
-            raise ClientStateError("another poll() of this consumer is waiting; call poll() once at a time")
+            raise ClientStateError("another poll() of this consumer is waiting; call them one at a time")
         self._waiting = defer.Deferred()
         return self._waiting.addBoth(self._waited)
 
