@@ -59,7 +59,7 @@ def test_all_options_are_read() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"startingOffset": "latest"}, "is startingOffsets meant"),
+        ({"startingOffset": "latest"}, "did you mean startingOffsets?"),
         ({"nameServer": "here"}, "here: is not an address of the form host:port"),
         ({"nameServer": " ; "}, "an address is needed"),
         ({"topic": "A"}, "it is set by topic"),

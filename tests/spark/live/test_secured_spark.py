@@ -89,7 +89,7 @@ def test_rows_go_round_and_the_secret_shows_nowhere(
     shown = [progress, texts_below(tmp_path / "checkpoint"), *capfd.readouterr()]
     with pytest.raises(AnalysisException) as misspelt:
         session.read.format("rocketmq").options(nameServer="n:1", topic="T", secretKy=SECRET).load()
-    assert "is secretKey meant" in str(misspelt.value)
+    assert "did you mean secretKey?" in str(misspelt.value)
     wrong = {**access, "secretKey": f"not-{SECRET}"}
     with pytest.raises(Exception, match="code 16") as refused:
         session.read.format("rocketmq").options(**wrong, topic=source).load().collect()
