@@ -88,6 +88,8 @@ class Observer:
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
         self._replaced: dict[str, float] = defaultdict(float)
+        self._cut: dict[str, float] = {}
+        """When the power of a slave was cut that does not flush before it reports."""
         self._expired: dict[str, int] = defaultdict(int)
         self._given_up: dict[str, int] = defaultdict(int)
         self._may_have_lost: dict[str, float] = defaultdict(float)
@@ -121,7 +123,10 @@ class Observer:
             sent.place = (broker, "", 0, 0)
 
     def _check_copies(self, name: str, broker_name: str, physical_offset: int) -> None:
-        """Under synchronous replication a running slave has what is acknowledged, unless its disk was replaced since."""
+        """Under synchronous replication a running slave has what is acknowledged, unless its disk was replaced since.
+
+        A slave that does not flush before it reports may lose a message while its answer is under way.
+        """
         group = [broker for broker in self._of(broker_name) if broker.is_running]
         if any(broker.is_sync_master for broker in group):
             for slave in group:
@@ -129,6 +134,7 @@ class Observer:
                     slave.is_slave
                     and slave.store.max_physical_offset() <= physical_offset
                     and self._world.clock.now > self._replaced[slave.name]
+                    and self.sent[name].sent_at > self._cut.get(slave.name, -1.0)
                 ):
                     self._broken(f"{name} was acknowledged at {physical_offset}, and {slave.name} has not got it")
 
@@ -215,6 +221,8 @@ class Observer:
         """Let go of what may be lost now: under asynchronous flush what was not flushed."""
         if broker.is_slave:
             self.note_what_it_reported(broker)
+            if not broker.is_sync_flush:
+                self._cut[broker.name] = self._world.clock.now
         if broker.is_slave or broker.is_sync_flush or not broker.is_running:
             return
         flushed = broker.store.flushed_offset()
@@ -324,7 +332,11 @@ class Observer:
                 place = (broker.broker_name, key, queue_id)
                 before = self._committed.get(place, offset)
                 lowest = before if offset == before else self._consumed_again.pop(place, before)
-                if offset < lowest and self._may_not_go_back(key) and broker.broker_name not in self._lossy:
+                if (
+                    offset < min(before, lowest)
+                    and self._may_not_go_back(key)
+                    and broker.broker_name not in self._lossy
+                ):
                     raise Broken(f"the offset of {place} went back from {before} to {offset}")
                 self._committed[place] = offset
 

@@ -94,6 +94,38 @@ def test_offset_goes_back_to_the_end_of_a_slave_that_lost_more(world: World) -> 
         observer.look()
 
 
+def test_offset_that_rises_has_not_gone_back_wherever_a_slave_was_consumed_again(world: World) -> None:
+    slave = broker(name="a-1", is_slave=True, store=log_of(*[b"x"] * 6))
+    master = broker()
+    observer = Observer(world, [master, slave], Counter(push=1))
+    offsets = master.service.controller.offsets.offsets["Plain@push"]
+    observer.look()
+    observer.after_start(slave)
+    observer._committed["a", "Plain@push", 0] = offsets[0] = 0
+    for offsets[0] in (0, 2):
+        observer.look()
+
+
+@pytest.mark.parametrize(
+    ("is_sync_flush", "sent_after", "is_broken"), [(False, 0.0, False), (True, 0.0, True), (False, 2.0, True)]
+)
+def test_a_slave_that_does_not_flush_may_lose_a_message_whose_answer_is_under_way(
+    world: World, is_sync_flush: bool, sent_after: float, is_broken: bool
+) -> None:
+    slave = broker(name="10.0.1.2", is_slave=True, is_sync_flush=is_sync_flush)
+    slave.store.max_physical_offset = lambda: 0
+    observer = Observer(world, [broker(is_sync_master=True), slave], Counter())
+    if not sent_after:
+        observer.sends("p-1", "Plain")
+    world.clock.advance(1.0)
+    observer.before_power_cut(slave)
+    if sent_after:
+        world.clock.advance(1.0)
+        observer.sends("p-1", "Plain")
+    observer.was_acknowledged("p-1", "a", "Plain", 0, 0, "0A00010100002A9F0000000000000000")
+    assert ("10.0.1.2 has not got it" in observer.broken) == is_broken
+
+
 @pytest.mark.parametrize("flushed", [400, 1000])
 def test_offset_goes_back_where_a_power_cut_took_what_was_not_acknowledged(world: World, flushed: int) -> None:
     one = broker(is_sync_flush=True)
