@@ -1,4 +1,4 @@
-"""What access control and TLS cost: 64 blocking senders with each against none, and TLS of ours beside TLS of Apache's.
+"""Measures access control and TLS: 64 blocking senders with each against none, and TLS of ours beside TLS of Apache's.
 
 .venv/bin/python -m tests.bench.bench_access [--only access,tls] [--rounds 16] [--millis 500] [--serialize ROCKETMQ]
 
@@ -40,7 +40,7 @@ ACCESS = {
 
 
 class SigningSide(Side):
-    """Its client signs, and nobody looks at that: what is left for the broker to take."""
+    """A side whose client signs and whose broker does not check: AskedSide minus this is the broker's cost."""
 
     @property
     def place(self) -> str:
@@ -48,7 +48,7 @@ class SigningSide(Side):
 
 
 class AskedSide(SigningSide):
-    """Asks who sends, and whether he may."""
+    """A side whose broker checks the sender's signature and rights."""
 
     def start(self) -> None:
         config = self.store / "config"
@@ -80,7 +80,7 @@ class EncryptedSide(Side):
 
 
 def encryption(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """What servers and what clients are told of a new authority's certificates."""
+    """Return the settings of servers and of clients for certificates of a new authority."""
     authority = Authority(folder / "certificates")
     files = authority.issue("server")
     client = {

@@ -1,4 +1,4 @@
-"""What one message costs the broker's process, without sockets: frames in, frames out, over a store in a temporary folder.
+"""Measures one message in the broker's process, without sockets: frames in, frames out, over a store in a temporary folder.
 
 .venv/bin/python -m tests.bench.bench_broker [--messages 200000] [--dir /dev/shm] [--profile]
 """
@@ -141,7 +141,7 @@ def reads(frames: Iterator[bytes]) -> list[bytes]:
 
 
 def traffic_of(broker: BrokerController) -> Traffic:
-    """What channels of a broker share, as its service makes it."""
+    """Return what a broker's channels share, as its service creates it."""
     served = served_requests(broker)
     return Traffic(served.processors, broker.clock, end_of_read=broker.dispatch, streaks=served.columns)
 

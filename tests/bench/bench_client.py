@@ -60,9 +60,9 @@ LOADS: Mapping[str, tuple[str, ...]] = {
 """Load -> who has it."""
 BACKLOG_TOPIC = "Backlog"
 WARM_SECONDS = 2.0
-"""What a virtual machine needs at the least to compile a load."""
+"""The least time that a virtual machine needs to compile a load."""
 ANSWER_SECONDS = 60.0
-"""How long a client may take for one moment, its start included."""
+"""The longest time of one moment of a client, with its start."""
 HEAD = f"{'load':8} {'client':10} {'messages/s':>11} {'of Java':>8} {'of C++':>7} {'us each':>8} {'of Java':>8}"
 Found = dict[str, float]
 
@@ -76,7 +76,7 @@ class Client:
     _left: bytes = b""
 
     def ask(self, line: str, seconds: float) -> Found:
-        """What a task comes to."""
+        """The result of a task."""
         assert self.child.stdin is not None
         try:
             self.child.stdin.write(line.encode() + b"\n")
@@ -89,7 +89,7 @@ class Client:
         return found
 
     def _line(self, end: float) -> bytes:
-        """The next line of JSON; what a library prints is passed over."""
+        """The next line of JSON; lines that a library prints are skipped."""
         assert self.child.stdout is not None
         while True:
             line, more, rest = self._left.partition(b"\n")
@@ -174,7 +174,7 @@ class Run:
                         self._moment(number, load, name)
 
     def _moment(self, number: int, load: str, name: str) -> None:
-        """One client's turn; a load that it fails at twice it is not given again."""
+        """Run one client's turn; a load that it failed twice is not given to it again."""
         warm = number < 0
         topic = f"Sent-{load}" if load in SENDERS else BACKLOG_TOPIC
         seconds = WARM_SECONDS if warm else self.arguments.seconds

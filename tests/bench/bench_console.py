@@ -1,4 +1,4 @@
-"""What pages of the console take with many topics, and what its day of history takes of memory.
+"""Measures the time of the console's pages with many topics, and the memory of its day of history.
 
 .venv/bin/python -m tests.bench.bench_console [--topics 10000] [--rounds 20]
 

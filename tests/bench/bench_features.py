@@ -51,7 +51,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def load(cluster: BenchCluster, classes: Path, feature: str, seconds: int, threads: int) -> Row:
-    """Figures of one feature."""
+    """Metrics of one feature."""
     topic = f"Bench_{feature}"
     fields = {
         "topic": topic, "defaultTopic": "TBW102", "readQueueNums": "4", "writeQueueNums": "4", "perm": "6",

@@ -77,7 +77,7 @@ class TimedServers(GrpcServers):
 
 
 def measured(sides: dict[str, TimedServers], folder: Path, arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield the figures of each round."""
+    """Yield the metrics of each round."""
     classes = folder / "classes"
     classes.mkdir()
     compile_java(f"{jar_directory(JARS)}/*", [SOURCE], classes)

@@ -57,7 +57,7 @@ class Sends:
 
 @attrs.frozen
 class CatchUp:
-    """What a slave that was behind did, in bytes of the log a second, and what each message took."""
+    """Rate of a slave that was behind, in bytes of the log a second, and the cost of each message."""
 
     body_bytes: int
     acknowledged: float
@@ -112,7 +112,7 @@ def _child(member: Member) -> subprocess.Popen[bytes]:
 
 
 def processor_seconds(member: Member) -> float:
-    """What a broker's process has used so far."""
+    """Return the processor time that a broker's process has used."""
     rest = Path(f"/proc/{_child(member).pid}/stat").read_text().rpartition(")")[2].split()
     return (int(rest[11]) + int(rest[12])) / _TICKS
 
@@ -123,7 +123,7 @@ def acknowledged(pair: ReplicaPair) -> int:
 
 
 def readable(member: Member) -> int:
-    """How many messages the broker's readers can have."""
+    """Return the number of messages that the broker's readers can get."""
     return sum(_max_offset(member, queue_id) for queue_id in range(QUEUES))
 
 
@@ -179,7 +179,7 @@ def _seconds_until(promise: Callable[[], bool], began: float) -> float:
 
 
 def measure(kind: str, folder: Path, count: int, size_bytes: int) -> tuple[Sends, list[CatchUp]]:
-    """What one pair does; the first time it catches up is not counted."""
+    """Measure one pair; the first catching up is not counted."""
     settings = {"mappedFileSizeCommitLog": LOG_FILE_BYTES, "haHousekeepingInterval": PATIENCE_MS}
     waiting = {"brokerRole": "SYNC_MASTER", "inSyncReplicas": 2, "waitTimeMillsInSendQueue": PATIENCE_MS}
     pair = ReplicaPair.make(kind, kind, folder, **settings, **waiting)

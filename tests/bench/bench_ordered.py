@@ -45,7 +45,7 @@ IN_FLIGHT = 64
 ORDERED, PLAIN = "Orders", "Plain"
 SESSION_SECONDS = 6.0
 QUIET_SESSION_SECONDS = 10.0
-"""Where a thousand queues are sent to: a crowded machine must not end sessions, for that is a failure."""
+"""Session time for a thousand queues: a busy machine must not end sessions, because that would be a failure."""
 SETTLE_SECONDS = 3.0
 START_SECONDS = 300.0
 """Until a thousand queues have their leaders, on a machine that others use."""

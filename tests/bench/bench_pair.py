@@ -1,4 +1,4 @@
-"""One load on several brokers in turn, a moment each: ratios that hold on a machine whose speed changes by the minute.
+"""Runs one load on several brokers in turn, a moment each: ratios that hold on a machine whose speed changes by the minute.
 
 .venv/bin/python -m tests.bench.bench_pair [--load single,batch,ragged,large,async] [--rounds 16] [--millis 500]
     [--serialize ROCKETMQ] [ours apache DIR ...]

@@ -1,4 +1,4 @@
-"""What Spark gets from a commit log: ours beside its transport of premade batches, and beside a row a construct parse.
+"""Measures how fast Spark reads a commit log: ours beside its transport of premade batches, and beside a row a construct parse.
 
     .venv/bin/python -m tests.bench.bench_spark [--megabytes 256] [--row-megabytes 24] [--bodies 128,1024] [--dir /dev/shm]
 
@@ -199,7 +199,7 @@ def write_log(path: Path, size: int, body_bytes: int) -> int:
 
 @attrs.frozen
 class Run:
-    """One run of a query: what it took on the clock, and of processors by Java and by Python's workers, in seconds."""
+    """A run of a query: its time on the clock, and the processor time of Java and of Python's workers, in seconds."""
 
     rows: int
     seconds: float
@@ -233,7 +233,7 @@ def processes() -> dict[int, tuple[str, list[int]]]:
 
 
 def processor_seconds() -> tuple[float, float]:
-    """What Java and Python's workers below this process used so far."""
+    """Return the processor time that Java and Python's workers below this process have used."""
     hertz = os.sysconf("SC_CLK_TCK")
     used = [(name == "java", sum(fields[10 : 12 if name == "java" else 14])) for name, fields in processes().values()]
     java = sum(ticks for is_java, ticks in used if is_java)
@@ -287,7 +287,7 @@ def into_noop(frame: DataFrame) -> Callable[[], object]:
 def frame_of(
     session: SparkSession, source: str, store: str, columns: str = "", part: str = "16m", end: int = 0
 ) -> DataFrame:
-    """Of a reader; the columns that it has by itself where none are named."""
+    """Return a data frame of the store; without `columns`, with those that the source has by default."""
     options = {"maxPartitionBytes": part, **({"columns": columns} if columns else {})}
     if end:
         options["endOffset"] = str(end)

@@ -1,4 +1,4 @@
-"""What the store costs: append, reading, recovery, searching by key; with the disk's and the memory's limit beside it.
+"""Measures the cost of the store: append, reading, recovery, searching by key; with the disk's and the memory's limit beside it.
 
 .venv/bin/python -m tests.bench.bench_store [--messages 100000] [--dir DIRECTORY]
 
@@ -33,7 +33,7 @@ PULL_COUNT = 32
 PULL_BYTES = 1 << 18
 SEARCHES = 2000
 LARGE_FEWER = 4
-"""Of large messages so many times fewer are put."""
+"""Divides the number of messages if they are large."""
 
 
 def append(folder: str, count: int, topics: int, body_bytes: int) -> Iterator[str]:
@@ -139,7 +139,7 @@ def search(folder: str, count: int) -> Iterator[str]:
 
 
 def limits(folder: str) -> Iterator[str]:
-    """What the machine can do at most."""
+    """Measure the limits of the machine."""
     yield f"{'disk: 1 MiB writes, fdatasync after each':44} {'':10} {'':14} {disk_limit(folder):10,.0f}"
     yield f"{'disk: 128 KiB writes, fdatasync after each':44} {'':10} {'':14} {disk_limit(folder, 16 << 20, 128 << 10):10,.0f}"
     for body in BODIES:

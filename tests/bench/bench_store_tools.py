@@ -1,4 +1,4 @@
-"""How fast `mq store` goes through a store: verify, dump with a filter, sizes, the plans of rebuild and repair.
+"""Measures how fast `mq store` reads a store: verify, dump with a filter, sizes, the plans of rebuild and repair.
 
 .venv/bin/python -m tests.bench.bench_store_tools [--megabytes 512] [--body 1024] [--dir /dev/shm]
 
@@ -57,7 +57,7 @@ def walk(folder: str) -> None:
 
 
 def cases(folder: str) -> dict[str, Callable[[], object]]:
-    """What is measured."""
+    """The measured commands."""
     return {
         "walk, heads only": lambda: walk(folder),
         "verify": lambda: verify(folder),

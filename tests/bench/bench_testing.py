@@ -1,4 +1,4 @@
-"""What a broker costs a test: the time until one is up, sent to and down again, and the memory of the process.
+"""Measures the cost of a broker in a test: the time until one is up, sent to and down again, and the memory of the process.
 
 Twisted loads pyOpenSSL where that is installed, for the extra `tls`; it is measured with and without.
 

@@ -38,7 +38,7 @@ Watch = Callable[[socket.socket, Callable[[], None]], None]
 
 
 class Asked(msgspec.Struct, gc=False):
-    """What an answer needs of a request."""
+    """The parts of a request that its answer needs."""
 
     code: int
     opaque: int

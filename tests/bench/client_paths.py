@@ -97,7 +97,7 @@ def own_reactor() -> OwnReactor:
 
 
 async def send_some(send: Send) -> int:
-    """How many of them went well."""
+    """Return how many succeeded."""
     stored = 0
     for _ in range(TURNS):
         stored += (await send(Message(TOPIC, BODY))).status is SendStatus.SEND_OK
@@ -202,7 +202,7 @@ def options(messages_a_call: int) -> ConsumerOptions:
 
 @attrs.define(eq=False)
 class Backlog:
-    """What was consumed of it, and who waits for more."""
+    """Counts the messages that a listener consumed, and reports when all wanted ones are."""
 
     broker: CannedBroker
     wanted: int = 0

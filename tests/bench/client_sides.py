@@ -1,4 +1,4 @@
-"""One client under load, in a process of its own: reads lines `LOAD TOPIC GROUP SECONDS COUNT`, answers each with JSON.
+"""Runs one client under load in a process of its own: reads lines `LOAD TOPIC GROUP SECONDS COUNT`, answers each with JSON.
 
     python -m tests.bench.client_sides FACE NAMESRV
 
@@ -30,14 +30,14 @@ SENDERS = {"one": 1, "many": 64, "window": 1000, "batch": 4}
 """Load -> how many send at the same time, each one after the other."""
 OPTIONS = ConsumerOptions(consume_from_where=ConsumeFromWhere.FIRST_OFFSET, consume_message_batch_max_size=BATCH)
 SENDING = ProducerOptions(send_timeout_seconds=10.0)
-"""On a busy machine nobody shall fail for being slow."""
+"""Long, so that no client fails on a busy machine."""
 PATIENCE_SECONDS = 30.0
-"""How long a backlog may take."""
+"""The longest time of a backlog."""
 
 
 @attrs.frozen
 class Task:
-    """One line; `seconds` are for sends, `count` for a backlog."""
+    """A line that asks for a load; `seconds` are for sends, `count` for a backlog."""
 
     load: str
     topic: str
@@ -92,7 +92,7 @@ def batch(topic: str) -> list[Message]:
 
 
 async def send_until(end: float, producer: Any, task: Task, measure: Measure) -> None:
-    """One sender, of either kind of awaitable."""
+    """Run one sender, of either kind of awaitable."""
     if task.load == "batch":
         while time.monotonic() < end:
             await producer.send_batch(batch(task.topic))
@@ -229,7 +229,7 @@ def uvloop(namesrv: str) -> None:
 
 
 def in_threads(count: int, work: Callable[[], int]) -> Measure:
-    """What so many threads sent together."""
+    """Return what a number of threads sent together."""
     counts: list[int] = []
     threads = [threading.Thread(target=lambda: counts.append(work())) for _ in range(count)]
     measure = Measure()
@@ -272,7 +272,7 @@ def blocking_send(namesrv: str, task: Task) -> dict[str, float]:
 
 
 def send_by_futures(namesrv: str, task: Task) -> dict[str, float]:
-    """One thread, which waits for the oldest of so many."""
+    """Run one thread, which waits for the oldest of its sends."""
     from twisted_mq.blocking import Producer
 
     sent: collections.deque[Any] = collections.deque()

@@ -62,7 +62,7 @@ The cost of statistics is the difference to the row "nothing counted". The broke
 
 
 def read_figures(text: str) -> Figures:
-    """The figures of a table that was written."""
+    """Return the counts of a table that was written."""
     return {name: float(request.replace(",", "")) for name, request, _ in _ROW.findall(text)}
 
 
@@ -90,7 +90,7 @@ def python_build() -> str:
 
 
 def stored_figures() -> Figures:
-    """Of broker and client, as far as they are written."""
+    """Return the tables of broker and client, as far as they are written."""
     return {
         name: figure
         for file in (STORED, CLIENT_STORED)
@@ -103,7 +103,7 @@ def stored_figures() -> Figures:
 
 
 def row(path: CountedPath, request: float, stored: float | None) -> str:
-    """One line of the table on the screen."""
+    """Return a line of the table for the screen."""
     figures = f"{path.name:28} {request:12,.0f} {request / path.messages:12,.0f}"
     if stored is None:
         return f"{figures} {'-':>12} {'-':>11}"
@@ -111,7 +111,7 @@ def row(path: CountedPath, request: float, stored: float | None) -> str:
 
 
 def percent(figure: float, reference: float) -> float:
-    """How much more a figure is than the reference, in percent of that."""
+    """Return by how many percent a count is above the reference."""
     return (figure / reference - 1) * 100
 
 

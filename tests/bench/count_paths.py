@@ -85,7 +85,7 @@ class Prepared:
 
 @attrs.frozen
 class CountedPath:
-    """A path is run with `few` and with `many` pieces. `prepare` makes as many as it is told, in an empty folder.
+    """A path is run with `few` and with `many` pieces. `prepare` makes as many as it is asked for, in an empty folder.
 
     A piece holds `requests`, each of them about `messages`; `succeeded` looks at what came of the last piece.
     """
@@ -135,7 +135,7 @@ def asked(
 
 
 def prepare_sends(folder: str, count: int, serialize_type: int) -> Prepared:
-    """One frame a read: a sender that waits for each answer."""
+    """A sender that waits for each answer: a read has one frame."""
     return asked(folder, sends(count, serialize_type))
 
 
@@ -145,7 +145,7 @@ def prepare_measured_sends(folder: str, count: int, serialize_type: int) -> Prep
 
 
 def prepare_signed_sends(folder: str, count: int, serialize_type: int) -> Prepared:
-    """The same of a user whom the broker asks for his signature and his rights."""
+    """The same with a user whose signature and rights the broker checks."""
     accounts = Accounts.load(AccessTable(f"{folder}/access.json"))
     accounts.create_user(UserInfo("bench", "bench-secret", "Normal"))
     rule = PolicyEntryInfo(resource="Topic:*", actions=["Pub"], decision="Allow")

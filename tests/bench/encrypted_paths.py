@@ -55,7 +55,7 @@ class Peer:
                 self._connection.bio_write(self._kept.popleft())
 
     def take(self) -> bytes:
-        """What the server wrote, decrypted; the last of it."""
+        """Return the end of what the server wrote, decrypted."""
         last = b""
         while self._kept:
             self._connection.bio_write(self._kept.popleft())
@@ -88,7 +88,7 @@ def encrypted(folder: str, reads: Iterable[list[bytes]]) -> tuple[Prepared, Peer
 
 
 class Decrypting(Prepared):
-    """What came of the last piece, decrypted."""
+    """Decrypts the answers to the last piece."""
 
     peer: Peer
 

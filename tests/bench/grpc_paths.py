@@ -169,7 +169,7 @@ def data_of(written: bytes) -> bytes:
 
 
 def prepare_sends(folder: str, count: int) -> Prepared:
-    """One call a read: a producer that waits for each answer."""
+    """A producer that waits for each answer: a read has one call."""
     client = Client(folder)
     client.produce()
     return Prepared(client.hand_in, client.sends(count), client.written, client.broker.store.close)
