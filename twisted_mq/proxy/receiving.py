@@ -12,6 +12,7 @@ from twisted.internet.task import deferLater
 
 from twisted_mq.client.core.pop_result import PopStatus, pop_result
 from twisted_mq.logs import Logger
+from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import (
@@ -57,7 +58,6 @@ from twisted_mq.proxy.settings import max_attempts
 from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
 from twisted_mq.proxy.times import milliseconds, timestamp
 
-MOST_MESSAGES = 32
 ANY_QUEUE = -1
 FROM_THE_END = 1
 """The initMode of a pop: a new group begins after the last message (Apache: ConsumeInitMode.MAX)."""
@@ -103,7 +103,7 @@ class Receiving:
             consumer_group=group,
             topic=topic,
             queue_id=ANY_QUEUE,
-            max_msg_nums=min(max(request.batch_size, 1), MOST_MESSAGES),
+            max_msg_nums=min(max(request.batch_size, 1), MOST_POPPED),
             invisible_time=invisible_ms,
             poll_time=poll_ms,
             born_time=self._parts.now_ms(),

@@ -22,6 +22,8 @@ Answer: TypeAlias = Ready | Later
 
 Request: TypeAlias = RemotingCommand | Callable[[int], bytes]
 """A command, or a function that returns the frame of one for its opaque."""
+Invoke: TypeAlias = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
+"""Asks the peer at an address, and waits so many seconds for the answer, as RemotingClient.invoke does."""
 
 
 class Channel(Protocol):

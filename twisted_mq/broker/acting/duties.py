@@ -11,10 +11,11 @@ from typing import Protocol
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
-from twisted_mq.broker.acting.escape import EscapeBridge, EscapeParts, Invoke
+from twisted_mq.broker.acting.escape import EscapeBridge, EscapeParts
 from twisted_mq.broker.acting.escaping_check import EscapedHalves, HalfParts
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.logs import Logger
+from twisted_mq.remoting.channel import Invoke
 
 
 class ActingParts(EscapeParts, HalfParts, Protocol):

@@ -41,6 +41,7 @@ from twisted_mq.protocol.text.properties import (
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.routing.errors import ClientError
 from twisted_mq.routing.route_cache import RouteCache
@@ -54,7 +55,6 @@ ROUTE_SECONDS = 5.0
 """The time for which a topic's route is used. After a failure the name servers are asked at once."""
 DEFAULT_QUEUES = 8
 
-Invoke = Callable[[str, RemotingCommand, float], "defer.Deferred[RemotingCommand]"]
 Key = tuple[object, ...]
 
 

@@ -20,9 +20,8 @@ from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import BrokerHeartbeatRequestHeader, QueryDataVersionRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingError
-
-Invoke = Callable[[str, RemotingCommand, float], "defer.Deferred[RemotingCommand]"]
 
 
 @attrs.frozen

@@ -12,11 +12,11 @@ has. Then those messages are delivered once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 import attrs
-from twisted.internet import defer, interfaces, task
+from twisted.internet import interfaces, task
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.ha.member_group import MemberGroup
@@ -30,6 +30,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.reactor_threads import InThread
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
@@ -39,7 +40,6 @@ AGAIN_SECONDS = 1.0
 """The pause before the slaves, or the name servers, are asked again (Apache: 1 s)."""
 ASK_SECONDS = 3.0
 
-Invoke = Callable[[str, RemotingCommand, float], "defer.Deferred[RemotingCommand]"]
 Value = TypeVar("Value")
 
 

@@ -4,10 +4,9 @@ BrokerController.syncBrokerMemberGroup).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
-from twisted.internet import defer
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
@@ -17,6 +16,7 @@ from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import GetBrokerMemberGroupRequestHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingError
 
 ASK_SECONDS = 3.0
@@ -28,7 +28,7 @@ class MemberGroup:
 
     options: BrokerOptions
     name_servers: Sequence[str]
-    invoke: Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
+    invoke: Invoke
     log = Logger()
 
     async def addresses(self) -> dict[int, str] | None:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import attrs
-from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
@@ -45,6 +44,7 @@ from twisted_mq.protocol.names.system_topics import TRANSACTION_GROUP
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import InThread
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
@@ -52,7 +52,6 @@ from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 
 TIMEOUT_SECONDS = 3.0
 
-Invoke = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
 Offsets = dict[str, dict[int, int]]
 Table = TypeVar("Table")
 

@@ -21,7 +21,7 @@ from twisted_mq.broker.ordering.counted_groups import CountedGroups
 from twisted_mq.broker.ordering.duties import Standpoint, duty
 from twisted_mq.broker.ordering.member_node import MemberNode
 from twisted_mq.broker.ordering.needed import NeededMessages
-from twisted_mq.broker.ordering.own_health import HealthParts, Invoke, MasterHealth, SlaveHealth
+from twisted_mq.broker.ordering.own_health import HealthParts, MasterHealth, SlaveHealth
 from twisted_mq.broker.ordering.passed_over import PassedOver
 from twisted_mq.broker.ordering.reads import HandedOut, ReadingParts
 from twisted_mq.broker.ordering.routes import ShownRoutes
@@ -53,6 +53,7 @@ from twisted_mq.periodic import PeriodicJob
 from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES, ORDER_TOGETHER
 from twisted_mq.protocol.flags import PermName
+from twisted_mq.remoting.channel import Invoke
 
 LOOK_SECONDS = 0.25
 """The interval at which the broker's own health is checked, and what is still to be consumed."""

@@ -17,6 +17,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -24,8 +25,6 @@ KEEP_UP_SECONDS = 1.0
 """The time that a slave may take to acknowledge what was appended."""
 
 ASK_SECONDS = 1.0
-
-Invoke = Callable[[str, RemotingCommand, float], defer.Deferred[RemotingCommand]]
 
 
 class HealthParts(Protocol):

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import attrs
-from twisted.internet import defer
 
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, SECURITY_TOKEN, SIGNATURE
+from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.routing.errors import ClientError
 from twisted_mq.routing.route_cache import RouteCache
-
-Invoke = Callable[[str, RemotingCommand, float], "defer.Deferred[RemotingCommand]"]
 
 SENDERS_FIELDS = (ACCESS_KEY, SIGNATURE, SECURITY_TOKEN)
 """Fields that are removed from a request that is passed on, because this broker signs it again."""
