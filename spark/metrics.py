@@ -27,7 +27,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.spark.live.offset_maps import flat
+from twisted_mq.spark.live.queue_marks import Marks, parse_marks
 
 log = logging.getLogger(__name__)
 _MOST_NAMED = 5
@@ -46,6 +46,8 @@ class QueryMetrics:
     processed_rate: float = 0.0
     queues: dict[MessageQueue, int] = attrs.field(factory=dict)
     """Messages not read yet, by queue."""
+    lost_messages: dict[MessageQueue, int] = attrs.field(factory=dict)
+    """Messages that a stream with failOnDataLoss=false skipped, by queue."""
     stores: dict[str, int] = attrs.field(factory=dict)
     """Bytes of the log not read yet, by store."""
     bytes: dict[str, int] = attrs.field(factory=dict)
@@ -67,9 +69,10 @@ class QueryMetrics:
 
     def _add_source(self, source: Mapping[str, Any], *, counts: bool) -> None:
         start, end, latest = (_tree(source[name]) for name in ("startOffset", "endOffset", "latestOffset"))
-        read, ends = _queues(end), _queues(latest)
+        read, ends = _marks(end), _queues(latest)
         for queue in read.keys() & ends.keys():
-            self.queues[queue] = max(0, ends[queue] - read[queue])
+            self.queues[queue] = max(0, ends[queue] - read[queue].next)
+        self.lost_messages.update((queue, mark.lost) for queue, mark in read.items())
         begun, reached, there = _stores(start), _stores(end), _stores(latest)
         for store in reached:
             self.stores[store] = max(0, there.get(store, reached[store]) - reached[store])
@@ -89,7 +92,7 @@ class QueryMetrics:
         return (
             f"query={self.name} batch={self.batch} rows={self.rows} rows_per_second={self.processed_rate:.1f} "
             f"seconds={self.seconds:.3f} lag_messages={sum(self.queues.values())} lag_bytes={sum(self.stores.values())} "
-            f"lost_bytes={sum(self.lost.values())} reads={self.description}"
+            f"lost_messages={sum(self.lost_messages.values())} lost_bytes={sum(self.lost.values())} reads={self.description}"
         )
 
 
@@ -107,13 +110,17 @@ def _tree(offset: Any) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
+def _marks(tree: dict[str, Any]) -> Marks:
+    """Return the mark of each queue, for live queues."""
+    try:
+        return {queue: mark for queue, mark in parse_marks(tree).items() if isinstance(mark.next, int)}
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return {}
+
+
 def _queues(tree: dict[str, Any]) -> dict[MessageQueue, int]:
     """Return the offset of each queue, for live queues."""
-    try:
-        found = flat(tree)
-    except (ValueError, AttributeError):
-        return {}
-    return {queue: offset for queue, offset in found.items() if isinstance(offset, int)}
+    return {queue: mark.next for queue, mark in _marks(tree).items()}
 
 
 def _stores(tree: dict[str, Any]) -> dict[str, int]:
@@ -144,7 +151,7 @@ class StreamMetrics(StreamingQueryListener, Collector):
     def collect(self) -> list[Metric]:
         """Return the metrics of all running queries."""
         queries = list(self._queries.values())
-        return [*map(_plain(queries), _PLAIN), *map(_by_store(queries), _BY_STORE), _lag(queries)]
+        return [*map(_plain(queries), _PLAIN), *map(_by_store(queries), _BY_STORE), *map(_by_queue(queries), _BY_QUEUE)]
 
 
 _PLAIN = {
@@ -164,6 +171,11 @@ _BY_STORE = {
         "Bytes of a store's log that were deleted before they were read.",
     ),
 }
+_BY_QUEUE = {
+    "mq_spark_lag_messages": ("queues", "Messages of a queue that are not read yet."),
+    "mq_spark_lost_messages": ("lost_messages", "Messages of a queue that were deleted before they were read."),
+}
+"""Metric -> the field of QueryMetrics, what it means."""
 
 
 def _plain(queries: list[QueryMetrics]) -> Any:
@@ -189,16 +201,16 @@ def _by_store(queries: list[QueryMetrics]) -> Any:
     return family
 
 
-def _lag(queries: list[QueryMetrics]) -> Metric:
-    made = GaugeMetricFamily(
-        "mq_spark_lag_messages",
-        "Messages of a queue that are not read yet.",
-        labels=["query", "topic", "broker", "queue"],
-    )
-    for query in queries:
-        for queue, behind in dict(query.queues).items():
-            made.add_metric([query.name, queue.topic, queue.broker_name, str(queue.queue_id)], behind)
-    return made
+def _by_queue(queries: list[QueryMetrics]) -> Any:
+    def family(name: str) -> Metric:
+        field, meaning = _BY_QUEUE[name]
+        made = GaugeMetricFamily(name, meaning, labels=["query", "topic", "broker", "queue"])
+        for query in queries:
+            for queue, value in dict(getattr(query, field)).items():
+                made.add_metric([query.name, queue.topic, queue.broker_name, str(queue.queue_id)], value)
+        return made
+
+    return family
 
 
 def watch(

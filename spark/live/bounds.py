@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 import attrs
@@ -15,6 +16,7 @@ from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST, Offsets, parse_o
 from twisted_mq.spark.live.pulling import queue_text
 from twisted_mq.spark.live.queue_offsets import group_offsets, next_offsets
 
+log = logging.getLogger(__name__)
 WORDS = {"earliest": EARLIEST, "latest": LATEST}
 GROUP = "group"
 
@@ -104,6 +106,9 @@ def _kept(bound: Bound, queue: MessageQueue, offset: int, first: int, end: int, 
     if offset > end:
         reason = f"{queue_text(queue)} ends at {end}"
         raise WrongOption(bound.option, str(offset), reason)
-    if offset < first and fail and not bound.of_group:
-        raise OffsetsLost(queue_text(queue), offset, first, "no longer kept")
+    if offset < first:
+        loss = OffsetsLost(queue_text(queue), offset, first, "no longer kept")
+        if fail:
+            raise loss
+        log.warning("messages lost, skipped count=%d: %s", first - offset, loss)
     return max(offset, first)

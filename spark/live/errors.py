@@ -63,6 +63,16 @@ class OffsetsLost(LiveError):
         )
 
 
+class QueueChanged(LiveError):
+    """Raised when a queue has another message at the offset of the last one that was read: its broker has another store."""
+
+    def __init__(self, queue: str, offset: int) -> None:
+        super().__init__(
+            f"{queue}: the message at offset {offset} is not the one that was read: the topic was created again, or the broker "
+            "has another or an older store; with failOnDataLoss=false the queue is read from its first message again"
+        )
+
+
 class Behind(PeerSilent):
     """Raised when a broker does not have messages that another one of its name has: a slave that lags, a master that lost
     them."""

@@ -29,5 +29,5 @@ def _offsets(text: Any) -> dict[Any, int] | None:
     try:
         tree = json.loads(text) if isinstance(text, str) else text
         return flat(tree)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, KeyError):
         return None

@@ -1,25 +1,29 @@
 """Offsets of many queues as JSON: {topic: {broker: {queue: offset}}}, the form in options, checkpoints and progress.
 
-In options -2 means the first stored offset, and -1 the end.
+In options -2 means the first stored offset, and -1 the end. In checkpoints an offset may be an object with the field `next` and
+others: see `queue_marks`.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.errors import WrongOption
 
 EARLIEST, LATEST = -2, -1
 
-OffsetMap = dict[str, dict[str, dict[str, int]]]
+Leaf = Any
+"""The offset of a queue, or an object with the field `next`."""
+OffsetMap = dict[str, dict[str, dict[str, Leaf]]]
 Offsets = dict[MessageQueue, int]
 
 _EXAMPLE = '{"Orders": {"broker-a": {"0": 17, "1": -2}}}'
 
 
-def nested(offsets: Mapping[MessageQueue, int]) -> OffsetMap:
+def nested(offsets: Mapping[MessageQueue, Leaf]) -> OffsetMap:
     """Return offsets in the form of Spark, in the order of topic, broker and queue."""
     tree: OffsetMap = {}
     for queue in sorted(offsets):
@@ -27,14 +31,19 @@ def nested(offsets: Mapping[MessageQueue, int]) -> OffsetMap:
     return tree
 
 
-def flat(tree: OffsetMap) -> Offsets:
-    """Return the offset of each queue."""
+def leaves(tree: OffsetMap) -> dict[MessageQueue, Leaf]:
+    """Return the offset or object of each queue."""
     return {
-        MessageQueue(topic, broker_name, int(queue_id)): offset
+        MessageQueue(topic, broker_name, int(queue_id)): leaf
         for topic, brokers in tree.items()
         for broker_name, queues in brokers.items()
-        for queue_id, offset in queues.items()
+        for queue_id, leaf in queues.items()
     }
+
+
+def flat(tree: OffsetMap) -> Offsets:
+    """Return the offset of each queue."""
+    return {queue: leaf["next"] if isinstance(leaf, dict) else leaf for queue, leaf in leaves(tree).items()}
 
 
 def parse_offsets(name: str, text: str) -> Offsets:
@@ -42,7 +51,7 @@ def parse_offsets(name: str, text: str) -> Offsets:
     try:
         tree = json.loads(text)
         offsets = flat(tree)
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, KeyError) as error:
         raise WrongOption(name, text, f"offsets must look like {_EXAMPLE}: {error}") from error
     for queue, offset in offsets.items():
         if type(offset) is not int or offset < EARLIEST:

@@ -24,7 +24,7 @@ from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.spark.live.connection import BUSY_CODES, Connection
 from twisted_mq.spark.live.errors import Behind, OffsetsLost, PeerSilent, Refused
 
-_STATUSES = frozenset(
+PULL_STATUSES = frozenset(
     {
         ResponseCode.SUCCESS,
         ResponseCode.PULL_NOT_FOUND,
@@ -177,7 +177,7 @@ class StretchPull:
         """Store the messages of an answer, and the next offset of its piece."""
         if answer.code in BUSY_CODES:
             raise PeerSilent(address, f"is busy: {answer.remark}")
-        if answer.code not in _STATUSES:
+        if answer.code not in PULL_STATUSES:
             raise Refused(address, f"a pull of {self.stretch}", answer.code, answer.remark or "", socket.gethostname())
         header = _read_header(answer)
         if answer.code == ResponseCode.SUCCESS and answer.body:

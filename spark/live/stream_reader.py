@@ -1,4 +1,5 @@
-"""Live queues as a stream. Its offset is {topic: {broker: {queue: n}}}: the next offset of each queue.
+"""Live queues as a stream. Its offset is {topic: {broker: {queue: mark}}}: the next offset of each queue, and a fingerprint of
+the last message that was read. So a broker that was replaced by one with another or an older store is found.
 
 A new queue is added to the offset with its first message, and is read from the next batch on: so the checkpoint has the start of
 every queue, and a repeated batch is the same.
@@ -23,13 +24,14 @@ from pyspark.sql.streaming.datasource import (
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.live.bounds import Bound, resolve
 from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.live.errors import OffsetsLost, QueuesGone
+from twisted_mq.spark.live.errors import LiveError, OffsetsLost, QueueChanged, QueuesGone
 from twisted_mq.spark.live.held import Held, first_of_both
 from twisted_mq.spark.live.message_sizes import mean_sizes
 from twisted_mq.spark.live.offset_maps import LATEST, OffsetMap, Offsets, flat, nested
 from twisted_mq.spark.live.options import LiveOptions
 from twisted_mq.spark.live.planning import limited
 from twisted_mq.spark.live.pulling import queue_text
+from twisted_mq.spark.live.queue_marks import Marks, QueueMark, as_tree, changed, last_messages, parse_marks
 from twisted_mq.spark.live.queue_offsets import commit_offsets, first_offsets, next_offsets
 from twisted_mq.spark.live.subscription import subscribed_queues
 from twisted_mq.spark.live.tasks import LiveSplit, planned, read_split
@@ -49,6 +51,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         self._newest: Offsets = {}
         self._committed: OffsetMap = {}
+        self._proven: OffsetMap | None = None
+        """The offset that latestOffset returned last: it was made of proven marks."""
         self._last_batch: float | None = None
 
     @property
@@ -65,7 +69,8 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         queues = subscribed_queues(self.cluster, self.options, missing_ok=True)
         starting = self.options.starting or Bound("startingOffsets", LATEST)
         group, fail = self.options.group, self.options.fail_on_data_loss
-        return nested(resolve(starting, self.cluster, queues, group, self.held, fail_on_data_loss=fail))
+        begun = resolve(starting, self.cluster, queues, group, self.held, fail_on_data_loss=fail)
+        return as_tree(self._marked({}, begun))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.offsets_per_trigger is not None:
@@ -80,17 +85,45 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: OffsetMap, limit: ReadLimit) -> OffsetMap:
         """Return the next end. Raises LiveError. Messages before `start` are finished, so the last batch's offsets are committed
         too."""
-        self.commit(start)
-        begun = flat(start)
+        marks = parse_marks(start)
+        begun = {queue: mark.next for queue, mark in marks.items()}
         self._newest = self._ends(begun)
+        anew = self._begun_anew(marks)
+        self.commit(start)
         ends = dict(self._newest)
         if self._target is not None:
             ends = {queue: min(end, self._target[queue]) for queue, end in ends.items() if queue in self._target}
-        following = self._following(begun, {queue: ends.get(queue, offset) for queue, offset in begun.items()}, limit)
+        known = {queue: ends.get(queue, offset) for queue, offset in begun.items()}
+        following = self._following(begun, known | anew, limit)
         if self._is_early(begun, following):
             following = begun
         new = [queue for queue in ends if queue not in begun]
-        return nested({**following, **(first_of_both(self.cluster, new, self.held) if new else {})})
+        added = first_of_both(self.cluster, new, self.held) if new else {}
+        self._proven = as_tree(self._marked(marks, following | added))
+        return self._proven
+
+    def _marked(self, marks: Marks, following: Offsets) -> Marks:
+        """Return the marks of these offsets. Raises OffsetsLost for messages that were deleted, with failOnDataLoss."""
+        moved = {queue: at for queue, at in following.items() if queue not in marks or marks[queue].next != at}
+        lasts = last_messages(self.cluster, moved, self.options.group)
+        lost = self._lost(marks, moved)
+        made = {queue: QueueMark(at, lasts.get(queue), lost.get(queue, 0)) for queue, at in moved.items()}
+        return {queue: made.get(queue) or marks[queue] for queue in following}
+
+    def _lost(self, marks: Marks, following: Offsets) -> dict[MessageQueue, int]:
+        """Return the lost messages of each queue up to these offsets. Raises OffsetsLost with failOnDataLoss."""
+        read = [queue for queue in sorted(marks.keys() & following.keys()) if following[queue] > marks[queue].next]
+        firsts = first_of_both(self.cluster, read, self.held) if read else {}
+        found = {queue: mark.lost for queue, mark in marks.items()}
+        for queue in read:
+            begin, first = marks[queue].next, min(firsts[queue], following[queue])
+            if begin < first:
+                loss = OffsetsLost(queue_text(queue), begin, firsts[queue], "deleted before it was read")
+                if self.options.fail_on_data_loss:
+                    raise loss
+                log.warning("messages lost, skipped count=%d: %s", first - begin, loss)
+                found[queue] += first - begin
+        return found
 
     def _is_early(self, begun: Offsets, following: Offsets) -> bool:
         """Return True if a batch has too few messages and may wait for more. The first one, and those of AvailableNow, do not
@@ -109,6 +142,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return nested(self._newest)
 
     def partitions(self, start: OffsetMap, end: OffsetMap) -> list[LiveSplit]:
+        """Plan a batch. Raises OffsetsLost with failOnDataLoss if a queue is no longer the one that was read, also for a batch
+        that another process planned."""
+        if end != self._proven:
+            for tree in (start, end):
+                marks = parse_marks(tree)
+                self._report(changed(self.cluster, marks, self.options.group), marks)
         return planned(flat(start), flat(end), self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -144,8 +183,6 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _following(self, begun: Offsets, ends: Offsets, limit: ReadLimit) -> Offsets:
         """Return the end of the next batch in known queues."""
-        cut = [queue for queue in begun if ends[queue] < begun[queue]]
-        ends = {**ends, **self._begun_anew(cut, begun, ends)}
         if isinstance(limit, ReadAllAvailable):
             return ends
         if self.options.offsets_per_trigger is not None:
@@ -161,16 +198,29 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         asked = {queue: offset for queue, offset in behind.items() if queue not in held}
         return held | mean_sizes(self.cluster, asked, self.options.group)
 
-    def _begun_anew(self, cut: Sequence[MessageQueue], begun: Offsets, ends: Offsets) -> Offsets:
-        """Return the first offset of queues that end before the offset that was read, for example after their topic was created
-        again.
+    def _begun_anew(self, marks: Marks) -> Offsets:
+        """Return the first offset of queues that are no longer the ones that were read: they end before the offset that was read,
+        or have another last message. Their topic was created again, or their broker was replaced.
 
         Raises OffsetsLost with failOnDataLoss.
         """
-        if not cut:
-            return {}
-        loss = OffsetsLost(queue_text(cut[0]), begun[cut[0]], ends[cut[0]], "the queue ends before what was read of it")
+        cut = sorted(queue for queue, end in self._newest.items() if queue in marks and end < marks[queue].next)
+        for queue in cut:
+            why = "the queue ends before what was read of it"
+            self._note(OffsetsLost(queue_text(queue), marks[queue].next, self._newest[queue], why))
+        grown = {
+            queue: mark for queue, mark in marks.items() if queue in self._newest and self._newest[queue] > mark.next
+        }
+        others = changed(self.cluster, grown, self.options.group)
+        self._report(others, marks)
+        return first_offsets(self.cluster, [*cut, *others]) if cut or others else {}
+
+    def _report(self, others: Sequence[MessageQueue], marks: Marks) -> None:
+        for queue in others:
+            self._note(QueueChanged(queue_text(queue), marks[queue].next - 1))
+
+    def _note(self, loss: LiveError) -> None:
+        """Raise the loss, or log that the queue is read from its first message again."""
         if self.options.fail_on_data_loss:
             raise loss
         log.warning("started again: %s", loss)
-        return first_offsets(self.cluster, cut)

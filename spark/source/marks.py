@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from twisted_mq.protocol.layouts.record import read_head
 from twisted_mq.spark.errors import DataLost, LogFileGone
+from twisted_mq.spark.fingerprints import Fingerprint, fingerprint_of
 from twisted_mq.spark.source.log_stretch import Damage, read_stretch
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.stores import LogFile, Store
@@ -21,16 +21,6 @@ from twisted_mq.spark.source.stores import LogFile, Store
 log = logging.getLogger(__name__)
 Logs = Mapping[Store, Sequence[LogFile]]
 """The log files of each store, in order."""
-
-
-@attrs.frozen
-class Fingerprint:
-    """Identifies a record: physical offset, size in bytes, CRC of the body as stored, store time in ms since 1970."""
-
-    offset: int
-    size: int
-    crc: int
-    stored: int
 
 
 @attrs.frozen
@@ -88,10 +78,7 @@ def _last_before(opened: OpenLog, reached: int) -> Fingerprint | None:
 def _fingerprint(opened: OpenLog, position: int) -> Fingerprint | None:
     """Return the fingerprint of the record that begins there; None without a valid record."""
     size = opened.record_size(position)
-    if not size:
-        return None
-    head = read_head(opened.window(position, size).data)
-    return Fingerprint(head.physical_offset, head.size, head.body_crc, head.store_timestamp)
+    return fingerprint_of(opened.window(position, size).data) if size else None
 
 
 def is_kept(store: Store, files: Sequence[LogFile], last: Fingerprint) -> bool | None:

@@ -25,7 +25,7 @@ def progress(batch: int, rows: int, **offsets: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def queues(*offsets: int) -> dict[str, Any]:
+def queues(*offsets: Any) -> dict[str, Any]:
     return {"Orders": {"broker-a": {str(number): offset for number, offset in enumerate(offsets)}}}
 
 
@@ -37,6 +37,15 @@ def test_lag_of_queues_is_what_is_left_of_each() -> None:
     assert metrics.queues == {MessageQueue("Orders", "broker-a", 0): 0, MessageQueue("Orders", "broker-a", 1): 2}
     assert (metrics.rows, metrics.batch, metrics.seconds, metrics.processed_rate) == (15, 1, 0.25, 40.0)
     assert metrics.description == "topics Orders in 2 queues"
+
+
+def test_lost_messages_of_queues() -> None:
+    metrics = QueryMetrics("q")
+    end = queues({"next": 4, "last": [0, 1, 2, 3], "lost": 3}, 6)
+    metrics.add(progress(0, 10, startOffset=queues(0, 0), endOffset=end, latestOffset=queues(9, 6)))
+    first, second = (MessageQueue("Orders", "broker-a", number) for number in range(2))
+    assert (metrics.queues, metrics.lost_messages) == ({first: 5, second: 0}, {first: 3, second: 0})
+    assert "lost_messages=3" in str(metrics)
 
 
 def test_bytes_of_stores_and_what_was_lost() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+import attrs
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
@@ -12,11 +13,13 @@ from tests.spark.live.brokers import Broker
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.spark.errors import WrongOption
+from twisted_mq.spark.live import stream_reader
 from twisted_mq.spark.live.batch_reader import LiveBatchReader
-from twisted_mq.spark.live.errors import BrokerSilent, OffsetsLost, Refused, TopicUnknown
-from twisted_mq.spark.live.offset_maps import OffsetMap
+from twisted_mq.spark.live.errors import BrokerSilent, OffsetsLost, QueueChanged, Refused, TopicUnknown
+from twisted_mq.spark.live.offset_maps import OffsetMap, flat, nested
 from twisted_mq.spark.live.options import live_options
 from twisted_mq.spark.live.pulling import Stretch
+from twisted_mq.spark.live.queue_marks import as_tree, parse_marks
 from twisted_mq.spark.live.queue_offsets import commit_offsets, group_offsets
 from twisted_mq.spark.live.stream_reader import LiveStreamReader
 from twisted_mq.spark.live.tasks import LiveSplit
@@ -49,6 +52,11 @@ def numbered(count: int, begin: int = 0) -> list[bytes]:
 
 def offsets(topic: str, *numbers: int) -> OffsetMap:
     return {topic: {"broker-a": {str(queue): number for queue, number in enumerate(numbers)}}}
+
+
+def nexts(tree: OffsetMap) -> OffsetMap:
+    """An offset without its fingerprints."""
+    return nested(flat(tree))
 
 
 def test_all_queues_of_several_topics(broker: Broker) -> None:
@@ -173,13 +181,13 @@ def test_a_stream_goes_on_where_its_offset_says(broker: Broker) -> None:
     broker.send(topic, numbered(3), 0)
     reader = stream(broker, topic=topic)
     start = reader.initialOffset()
-    assert start == offsets(topic, 3, 0)
+    assert nexts(start) == offsets(topic, 3, 0)
     broker.send(topic, numbered(2, 10), 1)
     end = reader.latestOffset(start, ReadAllAvailable())
-    assert end == offsets(topic, 3, 2)
+    assert nexts(end) == offsets(topic, 3, 2)
     assert rows(reader, reader.partitions(start, end)) == [(1, 0, b"000010"), (1, 1, b"000011")]
     assert reader.partitions(end, end) == []
-    assert reader.reportLatestOffset() == end
+    assert reader.reportLatestOffset() == nexts(end)
     reader.stop()
 
 
@@ -204,11 +212,11 @@ def test_limits_cut_a_batch(broker: Broker) -> None:
     limit = reader.getDefaultReadLimit()
     assert limit == ReadMaxRows(40)
     start = reader.initialOffset()
-    assert reader.latestOffset(start, limit) == offsets(topic, 10, 30)
-    assert reader.latestOffset(start, ReadAllAvailable()) == offsets(topic, 100, 300)
+    assert nexts(reader.latestOffset(start, limit)) == offsets(topic, 10, 30)
+    assert nexts(reader.latestOffset(start, ReadAllAvailable())) == offsets(topic, 100, 300)
     (one,) = broker.read(topic)[0][:1]
     small = stream(broker, topic=topic, startingOffsets="earliest", maxBytesPerTrigger=one.store_size * 80)
-    assert small.latestOffset(start, small.getDefaultReadLimit()) == offsets(topic, 20, 60)
+    assert nexts(small.latestOffset(start, small.getDefaultReadLimit())) == offsets(topic, 20, 60)
     reader.stop()
     small.stop()
 
@@ -220,21 +228,21 @@ def test_a_batch_waits_for_enough_messages_but_not_for_ever(broker: Broker) -> N
     seconds = 0.0
     reader.cluster.now = lambda: seconds
     first = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
-    assert first == offsets(topic, 2)  # the first one waits for none
+    assert nexts(first) == offsets(topic, 2)  # the first one waits for none
     broker.send(topic, numbered(9))
     seconds = 29.0
     assert reader.latestOffset(first, ReadAllAvailable()) == first
     broker.send(topic, numbered(1))
     second = reader.latestOffset(first, ReadAllAvailable())
-    assert second == offsets(topic, 12)
+    assert nexts(second) == offsets(topic, 12)
     broker.send(topic, numbered(3))
     assert reader.latestOffset(second, ReadAllAvailable()) == second
     seconds = 59.0
-    assert reader.latestOffset(second, ReadAllAvailable()) == offsets(topic, 15)
+    assert nexts(reader.latestOffset(second, ReadAllAvailable())) == offsets(topic, 15)
     reader.prepareForTriggerAvailableNow()
     broker.send(topic, numbered(1))
     reader.prepareForTriggerAvailableNow()
-    assert reader.latestOffset(offsets(topic, 15), ReadAllAvailable()) == offsets(topic, 16)
+    assert nexts(reader.latestOffset(offsets(topic, 15), ReadAllAvailable())) == offsets(topic, 16)
     reader.stop()
 
 
@@ -271,11 +279,9 @@ def test_what_comes_after_available_now_was_asked_for_is_not_read(broker: Broker
     limit = reader.getDefaultReadLimit()
     first = reader.latestOffset(start, limit)
     second = reader.latestOffset(first, limit)
-    assert (first, second, reader.latestOffset(second, limit)) == (
-        offsets(topic, 3),
-        offsets(topic, 5),
-        offsets(topic, 5),
-    )
+    third = reader.latestOffset(second, limit)
+    assert [nexts(one) for one in (first, second)] == [offsets(topic, 3), offsets(topic, 5)]
+    assert third == second
     reader.stop()
 
 
@@ -299,3 +305,66 @@ def test_a_queue_that_ends_before_what_was_read_of_it(broker: Broker) -> None:
     lenient = stream(broker, topic=topic, failOnDataLoss="false")
     assert lenient.latestOffset(offsets(topic, 9), ReadAllAvailable()) == offsets(topic, 0)
     lenient.stop()
+
+
+def replaced(tree: OffsetMap, **changes: int) -> OffsetMap:
+    """The offset of a reader of another store: each last message has another fingerprint."""
+    return as_tree(
+        {
+            queue: attrs.evolve(mark, last=mark.last and attrs.evolve(mark.last, **changes))
+            for queue, mark in parse_marks(tree).items()
+        }
+    )
+
+
+def test_an_offset_has_the_fingerprint_of_the_last_message(broker: Broker) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, numbered(3), 1)
+    reader = stream(broker, topic=topic)
+    last = broker.read(topic)[1][-1]
+    print_ = [last.physical_offset, last.store_size, last.body_crc, last.store_timestamp]
+    assert reader.initialOffset() == {topic: {"broker-a": {"0": 0, "1": {"next": 3, "last": print_}}}}
+    assert bodies(batch(broker, topic=topic, startingOffsets=json.dumps(reader.initialOffset()))) == []
+    reader.stop()
+
+
+@pytest.mark.parametrize("change", [{"offset": 1}, {"size": 1}, {"crc": 1}, {"stored": 1}], ids=str)
+def test_a_broker_with_another_store_is_found(broker: Broker, change: dict[str, int]) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(5))
+    start = replaced(stream(broker, topic=topic).initialOffset(), **change)
+    reader = stream(broker, topic=topic)
+    assert reader.latestOffset(start, ReadAllAvailable()) == start  # nothing new to read
+    broker.send(topic, numbered(2, 10))
+    with pytest.raises(QueueChanged, match=r"queue 0 of .* at broker-a: the message at offset 4 is not the one"):
+        reader.latestOffset(start, ReadAllAvailable())
+    with pytest.raises(QueueChanged, match="offset 4"):
+        reader.partitions(start, offsets(topic, 7))  # planned by another process
+    lenient = stream(broker, topic=topic, failOnDataLoss="false")
+    anew = lenient.latestOffset(start, ReadAllAvailable())
+    assert anew == offsets(topic, 0)
+    end = lenient.latestOffset(anew, ReadAllAvailable())
+    assert rows(lenient, lenient.partitions(anew, end)) == [
+        (0, number, body) for number, body in enumerate(numbered(5) + numbered(2, 10))
+    ]
+    for one in (reader, lenient):
+        one.stop()
+
+
+def test_lost_messages_are_counted_in_the_offset(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, numbered(9))
+    first = {MessageQueue(topic, "broker-a", 0): 4}
+    monkeypatch.setattr(
+        stream_reader, "first_of_both", lambda cluster, queues, held: {one: first[one] for one in queues}
+    )
+    strict, lenient = stream(broker, topic=topic), stream(broker, topic=topic, failOnDataLoss="false")
+    with pytest.raises(OffsetsLost, match=r"offset 1 was requested, the first one is 4: deleted before it was read"):
+        strict.latestOffset(offsets(topic, 1), ReadAllAvailable())
+    end = lenient.latestOffset(offsets(topic, 1), ReadAllAvailable())
+    assert [mark.lost for mark in parse_marks(end).values()] == [3]
+    broker.send(topic, numbered(1))
+    following = lenient.latestOffset(end, ReadAllAvailable())
+    assert [(mark.next, mark.lost) for mark in parse_marks(following).values()] == [(10, 3)]
+    for one in (strict, lenient):
+        one.stop()
