@@ -8,8 +8,11 @@ an unfinished slice are deleted and written again, so nothing is missing and not
 from __future__ import annotations
 
 import contextlib
+import itertools
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import unquote
 
 import attrs
@@ -19,9 +22,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
+from twisted_mq.spark.commands.alone import alone
+from twisted_mq.spark.commands.compaction import FOLDER, Compacted
+from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.slices import Slice, gathered, lost_figures, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import DAY, TARGETS, Added, Target
+from twisted_mq.spark.commands.targets import DAY, MESSAGES, Added, Place, Target
 from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.jobs.topics import is_brokers
@@ -33,9 +39,9 @@ _MICROSECONDS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 """Type of times in files; other readers have no statistics for Spark's default type."""
 _FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
 """Approximate size of the rows of one topic and day in a task; small topics share a task, and each has one file."""
-
-
 FILE_BYTES = 256 << 20
+STORES_AT_ONCE = 4
+"""Number of stores whose slices are written at once; the files of one slice are always written at once."""
 
 
 @attrs.frozen
@@ -48,7 +54,13 @@ class Wanted:
     slice_bytes: int = 0
     """Bytes of log files of a store that are added in one step; 0: one log file."""
     file_bytes: int = FILE_BYTES
-    """Approximate largest size of a file, before compression."""
+    """Approximate largest size of a file: of written ones before compression, of merged ones after it."""
+    compact: bool = False
+    """True: merge small files of a topic's day after the export."""
+    catalog: Mapping[str, str] = attrs.field(factory=dict)
+    """For Iceberg: properties of the catalog; empty for one in the directory."""
+    table: str = MESSAGES
+    """For Iceberg: name of the table in the catalog."""
 
 
 def export(
@@ -61,31 +73,67 @@ def export(
 ) -> Findings:
     """Add the messages that are missing in `out`. Calls `advance` with the number of finished bytes.
 
-    Raises DataLost if the logs no longer have requested data, or are not the logs of the previous run.
+    Raises DataLost if the logs no longer have requested data, or are not the logs of the previous run, and StoreReadError if
+    another export writes there.
     """
-    target = TARGETS[format](out, {"columns": list(wanted.columns), "topics": sorted(wanted.topics)})
-    counts: Counter[tuple[str, str]] = Counter()
-    sizes: Counter[tuple[str, str]] = Counter()
-    left = work(stores, target.done(map(tag_of, stores.ends)), wanted.fail_on_data_loss)
-    slices = list(gathered(left.slices, wanted.slice_bytes))
-    _delete_leftovers(out, slices)
-    with _settings(stores.session, wanted):
-        for piece in slices:
-            for added in _exported(stores, piece, out, target, wanted):
-                place = added.place
-                counts[place] += added.rows
-                sizes[place] += added.size_bytes
-            advance(piece.end - piece.begin)
-    rows = tuple((*place, counts[place], sizes[place]) for place in sorted(counts))
+    with alone(out):
+        about = {"columns": list(wanted.columns), "topics": sorted(wanted.topics)}
+        target = TARGETS[format](Place(out, about, wanted.catalog, wanted.table))
+        done = _Done()
+        left = work(stores, target.done(map(tag_of, stores.ends)), wanted.fail_on_data_loss)
+        slices = list(gathered(left.slices, wanted.slice_bytes))
+        _delete_leftovers(out, slices)
+        with _settings(stores.session, wanted):
+            _export_stores(slices, lambda piece: _export_slice(stores, piece, out, target, wanted, done, advance))
+        compacted = target.compact(wanted.file_bytes) if wanted.compact else Compacted()
+    rows = tuple((*place, done.messages[place], done.bytes[place]) for place in sorted(done.messages))
     table = Table("Exported", _KINDS, rows[:limit], len(rows))
     figures = (
-        Figure("messages", sum(counts.values())),
-        Figure("bytes of files", sum(sizes.values()), Kind.BYTES),
+        Figure("messages", sum(done.messages.values())),
+        Figure("files", done.files),
+        Figure("bytes of files", sum(done.bytes.values()), Kind.BYTES),
         *lost_figures(left),
+        *((Figure("small files merged", compacted.merged), Figure("into", compacted.made)) if wanted.compact else ()),
     )
     return Findings(
         "export", figures, (table,), (bars("Messages exported", table, "topic", "messages"),) if rows else ()
     )
+
+
+@attrs.define
+class _Done:
+    """Messages and bytes that an export added, by topic and day. The lock is for the table: one slice at a time becomes part of it."""
+
+    messages: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    bytes: Counter[tuple[str, str]] = attrs.field(factory=Counter)
+    files: int = 0
+    lock: threading.Lock = attrs.field(factory=threading.Lock)
+
+    def count(self, files: Iterable[Added]) -> None:
+        for added in files:
+            self.messages[added.place] += added.rows
+            self.bytes[added.place] += added.size_bytes
+            self.files += 1
+
+
+def _export_stores(slices: Iterable[Slice], export_slice: Callable[[Slice], None]) -> None:
+    """Export the slices of each store in their order, those of several stores at once. After an error no slice is begun."""
+    stores = [list(pieces) for _, pieces in itertools.groupby(slices, key=lambda piece: piece.key)]
+    failed = threading.Event()
+
+    def export_store(pieces: Sequence[Slice]) -> None:
+        for piece in pieces:
+            if failed.is_set():
+                return
+            try:
+                export_slice(piece)
+            except BaseException:
+                failed.set()
+                raise
+
+    with ThreadPoolExecutor(STORES_AT_ONCE) as threads:
+        for future in as_completed([threads.submit(export_store, pieces) for pieces in stores]):
+            future.result()
 
 
 @contextlib.contextmanager
@@ -102,22 +150,25 @@ def _settings(session: SparkSession, wanted: Wanted) -> Iterator[None]:
             session.conf.unset(name) if old is None else session.conf.set(name, old)
 
 
-def _exported(stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted) -> Sequence[Added]:
+def _export_slice(
+    stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted, done: _Done, advance: Callable[[int], None]
+) -> None:
     """Write one slice and make it a part of the table."""
     system, root = locate(out)
-    prefix = _prefix(piece.key, piece.begin)
-    staging = f"{out.rstrip('/')}/{_STAGING}"
+    staging = f"{_STAGING}/{piece.key}"
     rows = _rows(stores, piece, wanted).withColumns({name: F.col(of) for name, of in target.partitions.items()})
     if DAY not in target.partitions:
         rows = rows.drop(DAY)
     folders = [F.col(name) for name in target.partitions]
     order = [name for name in ("physicalOffset", "queueOffset") if name in rows.columns]
     by_folder = rows.hint("rebalance", *folders).sortWithinPartitions(*folders, *order)
-    by_folder.write.partitionBy(*target.partitions).parquet(staging)
-    added = _moved(system, root, prefix)
-    target.add(piece, added)
-    system.delete_dir(f"{root}/{_STAGING}")
-    return added
+    by_folder.write.partitionBy(*target.partitions).parquet(f"{out.rstrip('/')}/{staging}")
+    with done.lock:
+        added = _moved(system, root, staging, _prefix(piece.key, piece.begin))
+        target.add(piece, added)
+        system.delete_dir(f"{root}/{staging}")
+        done.count(added)
+        advance(piece.end - piece.begin)
 
 
 def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:
@@ -144,13 +195,14 @@ def _delete_leftovers(out: str, left: Sequence[Slice]) -> None:
     for info in system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
         if info.type == fs.FileType.File and info.base_name.startswith(tuple(begun.values())):
             system.delete_file(info.path)
-    if system.get_file_info(f"{root}/{_STAGING}").type == fs.FileType.Directory:
-        system.delete_dir(f"{root}/{_STAGING}")
+    for folder in (_STAGING, FOLDER):
+        if system.get_file_info(f"{root}/{folder}").type == fs.FileType.Directory:
+            system.delete_dir(f"{root}/{folder}")
 
 
-def _moved(system: fs.FileSystem, root: str, prefix: str) -> list[Added]:
+def _moved(system: fs.FileSystem, root: str, folder_of_spark: str, prefix: str) -> list[Added]:
     """Move the files that Spark wrote to their place."""
-    staging = f"{root}/{_STAGING}/"
+    staging = f"{root}/{folder_of_spark}/"
     found = system.get_file_info(fs.FileSelector(staging, recursive=True))
     files = sorted(info.path for info in found if info.type == fs.FileType.File and info.extension == "parquet")
     added = []

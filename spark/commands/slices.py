@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 from pyarrow import fs
@@ -115,8 +116,11 @@ def lost_figures(left: Work) -> tuple[Figure, ...]:
 class ProgressFile:
     """Progress of a job, in a JSON file that is replaced atomically. `about` has the options that must not change."""
 
-    def __init__(self, uri: str, about: Json) -> None:
-        """Raises StoreReadError for a file of a job with other options, or of another kind."""
+    def __init__(self, uri: str, about: Json, may_continue: Callable[[Json, Json], bool] = operator.eq) -> None:
+        """`may_continue` tells whether a job with the first options may be continued with the second ones.
+
+        Raises StoreReadError for a file of a job with other options, or of another kind.
+        """
         self._system, self._path = locate(uri)
         self._about = dict(about)
         self.done: dict[str, Mark] = {}
@@ -128,7 +132,7 @@ class ProgressFile:
             before, self.done = kept["about"], {key: parse_mark(mark) for key, mark in kept["done"].items()}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StoreReadError(f"{uri}: does not contain the progress of a job: {error}") from error
-        if before != self._about:
+        if not may_continue(before, self._about):
             raise StoreReadError(f"{uri}: was started with {before}, and cannot be continued with {self._about}")
 
     def reached(self, done: Slice) -> None:

@@ -24,12 +24,18 @@ class Stores:
 
     session: SparkSession
     ends: Mapping[Store, int]
+    paths: tuple[str, ...] = ()
 
     @classmethod
     def opened(cls, session: SparkSession, paths: Sequence[str]) -> Stores:
         """Open these paths; patterns are resolved. Raises NoCommitLog."""
         register(session)
-        return cls(session, {store: complete_end(store, list_log_files(store)) for store in stores_named(paths)})
+        ends = {store: complete_end(store, list_log_files(store)) for store in stores_named(paths)}
+        return cls(session, ends, tuple(paths))
+
+    def reopened(self) -> Stores:
+        """Return the stores of the same paths as they are now. Raises NoCommitLog."""
+        return Stores.opened(self.session, self.paths)
 
     def messages(
         self, columns: Iterable[str], begins: Mapping[Store, int] = FROM_THE_BEGIN, **options: object

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from tests.spark.stores import BORN_MS, StoreWriter
 from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
+from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import TARGETS
+from twisted_mq.spark.commands.targets import Place
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.jobs.topics import TopicKind, topic_kind
 from twisted_mq.storage.store_reader import StoreReader
@@ -66,8 +67,8 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
     target = TARGETS[kind]
     kept: list[object] = []
 
-    def killed(uri: str, about: dict[str, object]) -> object:
-        made = target(uri, about)
+    def killed(place: Place) -> object:
+        made = target(place)
         add = made.add
 
         def add_once(done: object, files: object) -> None:

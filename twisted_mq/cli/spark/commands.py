@@ -12,6 +12,7 @@ import click
 
 from twisted_mq.cli.output import print_table, progress
 from twisted_mq.cli.server_options import reaches_servers
+from twisted_mq.cli.spark.following import followed, of_turn
 from twisted_mq.cli.spark.frame import job
 from twisted_mq.cli.store_options import StoreTime
 
@@ -105,6 +106,27 @@ fail_on_data_loss = click.option(
     show_default=True,
     help="Approximate largest size of a file, in MiB.",
 )
+@click.option(
+    "--columns",
+    type=Words(r"\w+", "names of columns"),
+    help="Columns to export, separated by commas; by default all. A later run may add columns.",
+)
+@click.option(
+    "--catalog",
+    type=Option(),
+    multiple=True,
+    help="Property of the catalog of an Iceberg table: type=rest, uri=...; may be repeated. By default a file in --out.",
+)
+@click.option("--table", help="Name of the Iceberg table in its catalog; by default rocketmq.messages.")
+@click.option("--compact", is_flag=True, help="Merge small files after the export; with --follow after each 60th one.")
+@click.option("--follow", "is_following", is_flag=True, help="Export again and again until Ctrl-C or SIGTERM.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=60,
+    show_default=True,
+    help="With --follow: seconds from the begin of one export to that of the next.",
+)
 def export(
     stores: Stores,
     limit: int,
@@ -114,6 +136,12 @@ def export(
     fail_on_data_loss: bool,
     slice_size: int,
     file_size: int,
+    columns: tuple[str, ...] | None,
+    catalog: tuple[tuple[str, str], ...],
+    table: str | None,
+    compact: bool,
+    is_following: bool,
+    seconds: float,
 ) -> Findings:
     """Add messages that are in the stores, but not yet in the table in --out.
 
@@ -124,12 +152,22 @@ def export(
     Example:
       mq spark export ~/store --out /data/messages --topic Orders
     """
-    from twisted_mq.spark.commands.export import Wanted, export
+    from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
+    from twisted_mq.spark.commands.targets import MESSAGES
 
+    wanted = Wanted(
+        topics,
+        columns or COLUMNS,
+        fail_on_data_loss,
+        slice_size << 30,
+        file_size << 20,
+        compact,
+        dict(catalog),
+        table or MESSAGES,
+    )
+    if is_following:
+        return followed(stores, seconds, lambda now, turn: export(now, limit, out, format, of_turn(wanted, turn)))
     with progress("exporting", sum(stores.ends.values())) as advance:
-        wanted = Wanted(
-            topics, fail_on_data_loss=fail_on_data_loss, slice_bytes=slice_size << 30, file_bytes=file_size << 20
-        )
         return export(stores, limit, out, format, wanted, advance)
 
 

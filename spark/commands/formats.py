@@ -1,0 +1,16 @@
+"""The formats of an export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from twisted_mq.spark.commands.delta_table import DeltaDirectory
+from twisted_mq.spark.commands.iceberg_table import IcebergDirectory
+from twisted_mq.spark.commands.parquet_directory import ParquetDirectory
+from twisted_mq.spark.commands.targets import Place, Target
+
+TARGETS: dict[str, Callable[[Place], Target]] = {
+    "parquet": ParquetDirectory,
+    "iceberg": IcebergDirectory,
+    "delta": DeltaDirectory,
+}
