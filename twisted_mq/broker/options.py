@@ -902,6 +902,16 @@ class BrokerOptions(MetricsOptions):
         return copies_matter and asks and not self.tells_slaves_apart
 
     @property
+    def allowed_slaves(self) -> frozenset[str]:
+        """Return the hosts in haAllowedSlaves, without blanks and empty ones."""
+        return frozenset(one.strip() for one in (self.ha_allowed_slaves or "").split(",") if one.strip())
+
+    @property
+    def needs_rights(self) -> bool:
+        """True if clients authenticate, or need rights."""
+        return self.asks or self.authorization_enabled
+
+    @property
     def tells_slaves_apart(self) -> bool:
         """True if slaves authenticate, or the settings name their hosts."""
         return bool(self.ha_shared_secret or self.ha_allowed_slaves)
@@ -909,8 +919,7 @@ class BrokerOptions(MetricsOptions):
     @property
     def closes_ha_port(self) -> bool:
         """True if no slave is served: the log needs access rights, and slaves cannot be told from strangers."""
-        asks = self.asks or self.authorization_enabled
-        return asks and not self.tells_slaves_apart and not self.ha_open_under_access_control
+        return self.needs_rights and not self.tells_slaves_apart and not self.ha_open_under_access_control
 
     @property
     def commit_log_path(self) -> str:

@@ -1,7 +1,7 @@
 """Registers the broker with every name server: at start, each 30 s, and at once when a topic changes (Apache: BrokerOuterAPI).
 
-While no name server knows the broker, it tries every 2 s; it registers as soon after it lost the connection to one, which
-forgot the broker then.
+While no name server knows the broker, it tries every 2 s; it registers as soon with one whose connection it lost, and with
+that one alone: that one forgot the broker.
 
 A name server that cannot be reached is logged once and tried again at the next turn; the others do not wait for it.
 """
@@ -9,7 +9,7 @@ A name server that cannot be reached is logged once and tried again at the next 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 import attrs
@@ -106,20 +106,24 @@ class Registration:
     _lost: int = 0
     """The times that a name server stopped answering: it may lack any version up to then, so each counts as a new version."""
 
-    def register(self, changed: list[TopicConfig] | None = None) -> defer.Deferred[list[bool]]:
+    def register(
+        self, changed: list[TopicConfig] | None = None, alone: Collection[str] | None = None
+    ) -> defer.Deferred[list[bool]]:
         """Register all topics, or only those that changed; fires with what each name server said, in their order.
 
-        Nothing is sent while the registration is held back.
+        `alone` are the name servers to register with; without it, all. Nothing is sent while the registration is held back.
         """
         if self.held_back:
             return defer.succeed([])
         change = _Change()
         self._changes.add(change)
-        sent = self._order.run(self._send, changed, change)
+        sent = self._order.run(self._send, changed, change, alone)
         sent.addBoth(self._one_less, change)
         return sent.addCallback(lambda calls: defer.gatherResults(calls))
 
-    def _send(self, changed: list[TopicConfig] | None, change: _Change) -> defer.Deferred[list[defer.Deferred[bool]]]:
+    def _send(
+        self, changed: list[TopicConfig] | None, change: _Change, alone: Collection[str] | None
+    ) -> defer.Deferred[list[defer.Deferred[bool]]]:
         """Send the table. Fires with the calls once all have left: an older version never follows a later one."""
         if self._unreachable:
             changed = None  # with a part in a new version, a name server would assume that it knows what it missed
@@ -132,32 +136,33 @@ class Registration:
         version = attrs.evolve(version, counter=counter)
         arguments = configs, version, self.permission(), self.options.compressed_register, self._mappings(changed)
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
-        return in_thread(registration_body, *arguments).addCallback(self._call_all, change)
+        return in_thread(registration_body, *arguments).addCallback(self._call_all, change, alone)
 
     def _mappings(self, changed: list[TopicConfig] | None) -> dict[str, TopicQueueMappingInfo]:
         if self.static_topics is None:
             return {}
         return self.static_topics.shown(None if changed is None else [config.topic_name for config in changed])
 
-    def _call_all(self, body: bytes, change: _Change) -> list[defer.Deferred[bool]]:
+    def _call_all(self, body: bytes, change: _Change, alone: Collection[str] | None) -> list[defer.Deferred[bool]]:
         if self._left:
             return []
         header = self._header(body)
-        awaited = [address not in self._unreachable for address in self.name_servers]
+        called = [address for address in self.name_servers if alone is None or address in alone]
+        awaited = [address not in self._unreachable for address in called]
         change.left += sum(awaited)
-        calls = [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in self.name_servers]
+        calls = [self._call(address, RequestCode.REGISTER_BROKER, header, body) for address in called]
         for call, is_awaited in zip(calls, awaited, strict=True):
             if is_awaited:
                 call.addBoth(self._one_less, change)
         return calls
 
     def again(self) -> defer.Deferred[list[bool]] | None:
-        """Register if no name server knows the broker, or one has forgotten it, and no request is pending: a name server
-        that starts late then knows it in seconds.
+        """Register if no name server knows the broker, and no request is pending: a name server that starts late then knows
+        it in seconds. If others know it, register only with those that have forgotten it.
         """
         if (self.is_known and not self._parted) or self._left or self._asked or not self.name_servers:
             return None
-        return self.register()
+        return self.register(alone=frozenset(self._parted) if self.is_known else None)
 
     def connection_lost(self, address: str) -> None:
         """Note that a name server has forgotten the broker, as it does when their connection ends."""

@@ -339,8 +339,35 @@ class RegistrationTest(SynchronousTestCase):
         for _ in range(2):
             registration.again()
             self.pump()
-        self.assertEqual([len(self.first.asked), len(self.second.asked)], [2, 2])
+        self.assertEqual([len(self.first.asked), len(self.second.asked)], [2, 1])
         self.assertEqual(registration.is_known, True)
+
+    def test_one_that_closes_after_each_registration_costs_the_others_nothing(self) -> None:
+        registration = self.make()
+        registration.register()
+        self.pump()
+        for _ in range(5):
+            self.network.close(FIRST)
+            self.first.listen()
+            self.pump()
+            registration.again()
+            self.pump()
+        self.assertEqual([len(self.first.asked), len(self.second.asked)], [6, 1])
+
+    def test_one_that_was_told_alone_is_told_later_changes_too(self) -> None:
+        registration = self.make()
+        registration.register()
+        self.pump()
+        self.network.close(FIRST)
+        self.first.listen()
+        self.pump()
+        registration.again()
+        waiting = registration.latest()
+        self.pump()
+        self.successResultOf(waiting)
+        registration.register([self.topics.topics["B"]])
+        self.pump()
+        self.assertEqual([len(self.first.asked), len(self.second.asked)], [3, 2])
 
     def test_one_whose_connection_ended_and_that_is_gone_waits_for_the_next_turn(self) -> None:
         registration = self.make()
@@ -351,7 +378,7 @@ class RegistrationTest(SynchronousTestCase):
         for _ in range(2):
             registration.again()
             self.pump()
-        self.assertEqual([len(self.first.asked), len(self.second.asked)], [1, 2])
+        self.assertEqual([len(self.first.asked), len(self.second.asked)], [1, 1])
 
     def test_one_that_is_asked_already_is_not_asked_again(self) -> None:
         self.first.code = None

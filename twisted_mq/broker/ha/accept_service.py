@@ -42,7 +42,8 @@ class AcceptSocketService(protocol.ServerFactory):
         self.is_registered: Callable[[str], bool] = _nobody_yet
         """Returns whether the name servers know a slave at an address."""
         self._shares: Shares[HAConnection] = Shares(self._is_proven)
-        self._allowed = frozenset(one.strip() for one in (options.ha_allowed_slaves or "").split(",") if one.strip())
+        self.proven_hosts: dict[str, None] = {}
+        """The hosts from which a slave has proven haSharedSecret, the last MAX_SLAVES of them."""
 
     def buildProtocol(self, addr: interfaces.IAddress | None) -> HAConnection | None:
         """Return a connection for a slave. Return None, which closes it, if the slave is not allowed or there are too many."""
@@ -54,7 +55,8 @@ class AcceptSocketService(protocol.ServerFactory):
                 h=host,
             )
             return None
-        if self._allowed and host not in self._allowed:
+        allowed = self.options.allowed_slaves
+        if allowed and host not in allowed:
             self.log.warn("slave refused, not in haAllowedSlaves: host={h}", h=host)
             return None
         if len(self.connections) >= MAX_SLAVES and not self._make_room(address_of(host)):
@@ -94,6 +96,13 @@ class AcceptSocketService(protocol.ServerFactory):
         self.connections.append(connection)
         self._shares.add(address_of(connection.host), None, connection)
         self.log.info("slave connected: slave={s}", s=connection.client_address)
+
+    def secret_proven(self, host: str) -> None:
+        """Note that a slave at that host has proven haSharedSecret."""
+        self.proven_hosts.pop(host, None)
+        self.proven_hosts[host] = None
+        if len(self.proven_hosts) > MAX_SLAVES:
+            del self.proven_hosts[next(iter(self.proven_hosts))]
 
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
         """Remove the connection of a slave."""

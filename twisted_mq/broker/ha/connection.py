@@ -41,6 +41,9 @@ class Slaves(Protocol):
     def connection_made(self, connection: HAConnection) -> None:
         """Add a slave's connection."""
 
+    def secret_proven(self, host: str) -> None:
+        """Note that a slave at that host has proven haSharedSecret."""
+
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
         """Remove a slave's connection."""
 
@@ -122,6 +125,7 @@ class HAConnection(protocol.Protocol):
             return
         if proven is not None:
             answer, rest = proven
+            self._owner.secret_proven(self.host)
             self.state = ConnectionState.TRANSFER
             self.transport.write(answer)
             self.dataReceived(rest)

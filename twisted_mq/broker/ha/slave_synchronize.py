@@ -7,7 +7,7 @@ Offsets are copied only as far as the log here goes. Those that were lowered are
 the messages. So a slave's store that replaces its master's has no offset past its own log's end.
 
 Offsets that consumers committed here while the master was away are sent back to it: only those that were committed at
-this slave, and only if they are ahead of the master's. Apache forgets them.
+this slave, are ahead of the master's, and count messages that the master's log has, too. Apache forgets them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import attrs
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.client import Following
+from twisted_mq.broker.ha.common_log import NOWHERE, CommonLog, place_before
 from twisted_mq.broker.ha.master_delays import MasterDelays, end_of_log
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.tables import BrokerTables
@@ -53,6 +54,8 @@ from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 TIMEOUT_SECONDS = 3.0
 
 Offsets = dict[str, dict[int, int]]
+Row = tuple[str, int, int]
+"""A key (topic@group), a queue id and an offset."""
 Table = TypeVar("Table")
 
 _TOPICS = functools.partial(decode_body, TopicConfigAndMappingSerializeWrapper)
@@ -95,7 +98,7 @@ class SlaveSynchronize:
     following: Callable[[], Following | None]
     master_address: str | None = None
     _synced_offsets: Offsets = attrs.field(factory=dict)
-    _ahead: list[tuple[str, int, int]] = attrs.field(factory=list)
+    _ahead: list[Row] = attrs.field(factory=list)
     _lags: bool = False
     """True if the last copy of the offsets named messages that the log here did not have yet."""
     _failed: set[int] = attrs.field(factory=set)
@@ -146,11 +149,33 @@ class SlaveSynchronize:
         done = await self._sync(RequestCode.GET_ALL_CONSUMER_OFFSET, _OFFSETS, self._take_offsets)
         ahead, self._ahead = self._ahead, []
         answers = True
-        for key, queue_id, offset in ahead:
+        for key, queue_id, offset in await self._counted_alike(ahead):
             answers = answers and await self._hand_back(key, queue_id, offset)
             if not answers:
                 self._not_handed_back(key, queue_id)
         return done
+
+    async def _counted_alike(self, ahead: list[Row]) -> list[Row]:
+        """Return the offsets before which the master's log has the same message. The next copy tries the others again."""
+        store, master = self.broker.store, self.master_address
+        if not ahead or master is None:
+            return ahead
+        places = [
+            place_before(store, key.partition(TOPIC_GROUP_SEPARATOR)[0], queue, offset) for key, queue, offset in ahead
+        ]
+        try:
+            same = await CommonLog(store, self.invoke, master).last(sorted({*places} - {NOWHERE}))
+        except RemotingError as error:
+            same = NOWHERE
+            self.log.debug("log not compared with the master's: {e}", e=error)
+        alike = []
+        for row, place in zip(ahead, places, strict=True):
+            if NOWHERE < place <= same:
+                alike.append(row)
+            else:
+                self._not_handed_back(row[0], row[1])
+                self._refuse(row[0], row[1], "the master's log is not known to have the message before it")
+        return alike
 
     def settle_delays(self) -> None:
         """Use the master's last offsets of delayed messages, if this log has them now."""
@@ -224,7 +249,7 @@ class SlaveSynchronize:
         self._note_offsets()
         self._ahead = ahead
 
-    def _ahead_of(self, theirs: Offsets) -> list[tuple[str, int, int]]:
+    def _ahead_of(self, theirs: Offsets) -> list[Row]:
         """Return the offsets that were committed here since the last copy and are ahead of the master's."""
         found = []
         for key, queues in self.broker.offsets.offsets.items():
@@ -259,16 +284,17 @@ class SlaveSynchronize:
                 raise BrokerError(code, "refused")
         except (RemotingError, BrokerError) as error:
             self._not_handed_back(key, queue_id)
-            if key not in self._refused:
-                self._refused.add(key)
-                self.log.warn(
-                    "offset not returned to master, retrying: key={k} queue={q} {e}", k=key, q=queue_id, e=error
-                )
+            self._refuse(key, queue_id, str(error))
             return isinstance(error, BrokerError)
         self._refused.discard(key)
         self.log.info("offset returned to master: group={g} topic={t} queue={q} offset={o}", g=group, t=topic,
                       q=queue_id, o=offset)  # fmt: skip
         return True
+
+    def _refuse(self, key: str, queue_id: int, why: str) -> None:
+        if key not in self._refused:
+            self._refused.add(key)
+            self.log.warn("offset not returned to master, retrying: key={k} queue={q} {w}", k=key, q=queue_id, w=why)
 
     async def _make_group(self, group: str) -> None:
         """Create a group at the master that came into being here."""

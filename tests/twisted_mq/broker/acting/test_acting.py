@@ -4,36 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
 from twisted.internet import defer
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.broker import BrokerInMemory
+from tests.twisted_mq.broker.acting.online import SELF, SLAVE_AT, Group
 from tests.twisted_mq.broker.ha.test_replication import MASTER, ReplicationCase
 from tests.twisted_mq.broker.ha.test_slave_broker import SLAVE, pull_fields, replicated
 from twisted_mq.broker.acting.heartbeat import Heartbeat
-from twisted_mq.broker.acting.pre_online import PreOnline
 from twisted_mq.broker.ha.member_group import MemberGroup
 from twisted_mq.protocol.bodies import (
-    BrokerMemberGroup,
-    ConsumerOffsetSerializeWrapper,
     DataVersion,
-    DelayOffsetSerializeWrapper,
-    GetBrokerMemberGroupResponseBody,
-    KVTable,
     decode_body,
-    encode_body,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.errors import RemotingConnectError
-from twisted_mq.storage.interfaces import InnerMessage
-from twisted_mq.storage.tables.escaped_table import DelayOffsetsOfSlave
-from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
-
-SELF = "127.0.0.2:20911"
-SLAVE_AT = "127.0.0.3:20911"
-TOPIC = "BenchmarkTest"
 
 
 class ActingTests(ReplicationCase):
@@ -126,87 +111,6 @@ def test_acting_slave_serves_pulls_and_refuses_what_writes() -> None:
     assert peer.ask(RequestCode.PULL_MESSAGE, pull_fields()).ext_fields["nextBeginOffset"] == "3"
     for code in (RequestCode.SEND_MESSAGE_V2, RequestCode.POP_MESSAGE, RequestCode.ACK_MESSAGE):
         assert peer.ask(code, {}).code == ResponseCode.SYSTEM_BUSY
-
-
-@attrs.define(eq=False)
-class Group:
-    """A name server and a slave that a master asks."""
-
-    members: dict[int, str] | None = None
-    offsets: dict[str, dict[int, int]] = attrs.field(factory=dict)
-    delays: DelayOffsetSerializeWrapper = attrs.field(factory=DelayOffsetsOfSlave)
-    active: str = "false"
-    checkpoint: TimerCheckpoint = attrs.field(factory=TimerCheckpoint)
-    slave_is_there: bool = True
-    asked: list[tuple[str, RemotingCommand]] = attrs.field(factory=list)
-
-    def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
-        self.asked.append((address, command))
-        if command.code == RequestCode.GET_BROKER_MEMBER_GROUP and self.members is not None:
-            group = BrokerMemberGroup("CapCluster", "broker-cap", self.members)
-            return defer.succeed(command.answer(body=encode_body(GetBrokerMemberGroupResponseBody(group))))
-        if command.code == RequestCode.GET_ALL_CONSUMER_OFFSET and self.slave_is_there:
-            table = ConsumerOffsetSerializeWrapper(offset_table=self.offsets)
-            return defer.succeed(command.answer(body=encode_body(table)))
-        bodies = {
-            RequestCode.GET_ALL_DELAY_OFFSET: encode_body(self.delays),
-            RequestCode.GET_BROKER_RUNTIME_INFO: encode_body(KVTable(table={"brokerActive": self.active})),
-            RequestCode.GET_TIMER_CHECK_POINT: self.checkpoint.encode(),
-        }
-        if command.code in bodies and self.slave_is_there:
-            return defer.succeed(command.answer(body=bodies[RequestCode(command.code)]))
-        if command.code in (RequestCode.BROKER_HEARTBEAT, RequestCode.QUERY_DATA_VERSION) and "dead" not in address:
-            return defer.succeed(command.answer())
-        return defer.fail(RemotingConnectError(address))
-
-
-class PreOnlineTests(SynchronousTestCase):
-    def setUp(self) -> None:
-        self.broker = BrokerInMemory(enable_slave_acting_master=True, namesrv_addr="one:9876")
-        for number in range(10):
-            self.put(number)
-        self.group = Group()
-        members = MemberGroup(self.broker.options, ["one:9876"], self.group.invoke)
-        self.asks = PreOnline(self.broker.controller, members, self.group.invoke)
-
-    def put(self, number: int) -> None:
-        self.broker.store.put_message(InnerMessage(TOPIC, 0, b"%d" % number, b"", {}, 0))
-        self.broker.controller.dispatch()
-
-    def offset(self, group: str) -> int | None:
-        return self.broker.controller.offsets.query(group, TOPIC, 0)
-
-    def test_master_waits_for_a_name_server_and_for_each_slave(self) -> None:
-        done = defer.ensureDeferred(self.asks.ask())
-        self.assertNoResult(done)
-        self.group.members, self.group.slave_is_there = {1: SLAVE_AT}, False
-        self.broker.clock.advance(1)
-        self.assertNoResult(done)
-        self.group.slave_is_there = True
-        self.broker.clock.advance(1)
-        self.successResultOf(done)
-
-    def test_master_alone_waits_for_nobody(self) -> None:
-        self.group.members = {}
-        self.successResultOf(defer.ensureDeferred(self.asks.ask()))
-
-    def test_offsets_that_are_ahead_are_taken_and_no_others(self) -> None:
-        offsets = self.broker.controller.offsets
-        offsets.commit("Behind", TOPIC, 0, 3)
-        offsets.commit("Ahead", TOPIC, 0, 9)
-        self.group.members = {0: SELF, 1: SLAVE_AT}
-        self.group.offsets = {f"{TOPIC}@Behind": {0: 7}, f"{TOPIC}@Ahead": {0: 7}, f"{TOPIC}@New": {0: 4}}
-        self.successResultOf(defer.ensureDeferred(self.asks.ask()))
-        self.assertEqual([self.offset(group) for group in ("Behind", "Ahead", "New")], [7, 9, 4])
-
-    def test_no_offset_passes_over_what_came_after_the_start(self) -> None:
-        """The slave's offset may count messages that this log lost; others have their places by now."""
-        self.put(10)
-        self.put(11)
-        self.group.members = {1: SLAVE_AT}
-        self.group.offsets = {f"{TOPIC}@G": {0: 12}}
-        self.successResultOf(defer.ensureDeferred(self.asks.ask()))
-        self.assertEqual(self.offset("G"), 10)
 
 
 class HeartbeatTests(SynchronousTestCase):

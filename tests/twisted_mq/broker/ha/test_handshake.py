@@ -33,6 +33,7 @@ class HandshakeCase(SynchronousTestCase):
         for reason in reasons:
             self.assertEqual(len([line for line in lines if reason in line]), 1, lines)
         self.assertEqual((self.slave.end, self.slave.log), (0, b""))
+        self.assertEqual(list(self.master.ha.accept.proven_hosts), [])
         self.assertEqual(self.master.ha.runtime_info().ha_connection_info, [])
 
 
@@ -45,6 +46,7 @@ class SecretTests(HandshakeCase):
         run(self.network, 0.5)
         self.assertTrue(self.successResultOf(waiting))
         self.assertEqual(len(self.master.ha.runtime_info().ha_connection_info), 1)
+        self.assertEqual(list(self.master.ha.accept.proven_hosts), ["slave"])
 
     def test_it_is_shown_anew_on_every_connection(self) -> None:
         self.make()

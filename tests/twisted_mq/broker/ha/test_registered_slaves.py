@@ -10,8 +10,9 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.ha import RECORD_BYTES, Replica, SlaveByHand, join_by_hand, run, virtual_network
+from twisted_mq.broker.ha.host_names import addresses_of
 from twisted_mq.broker.ha.member_group import MemberGroup
-from twisted_mq.broker.ha.registered_slaves import RegisteredSlaves, addresses_of
+from twisted_mq.broker.ha.registered_slaves import RegisteredSlaves
 from twisted_mq.protocol.bodies import BrokerMemberGroup, GetBrokerMemberGroupResponseBody, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand

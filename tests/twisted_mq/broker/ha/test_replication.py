@@ -24,6 +24,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingConnectError
+from twisted_mq.storage.interfaces import InnerMessage
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.testing.virtual_network import VirtualNetwork
 
@@ -38,11 +39,15 @@ class Remoting:
     members: dict[int, str] | None = attrs.field(factory=dict)
     asked: list[tuple[str, int]] = attrs.field(factory=list)
     dead: set[str] = attrs.field(factory=set)
+    store: Any = None
+    """The master's log."""
 
     def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
         self.asked.append((address, command.code))
         if address in self.dead:
             return defer.fail(RemotingConnectError(address))
+        if command.code == RequestCode.VIEW_MESSAGE_BY_ID:
+            return defer.succeed(command.answer(body=self.store.look_message(int(command.ext_fields["offset"]))))
         return defer.succeed(command.answer(body=self._body(command.code)))
 
     def _body(self, code: int) -> bytes:
@@ -134,9 +139,12 @@ class ScheduleTests(ReplicationCase):
         self.remoting.members = {0: MASTER, 1: "self"}
         self.run_for(3)
         self.remoting.asked.clear()
-        self.broker.controller.offsets.commit("G", "SELF_TEST_TOPIC", 0, 25)
+        self.broker.store.put_message(InnerMessage("SELF_TEST_TOPIC", 0, b"", b"", {}, 0))
+        self.broker.controller.dispatch()
+        self.remoting.store = self.broker.store
+        self.broker.controller.offsets.commit("G", "SELF_TEST_TOPIC", 0, 1)
         self.run_for(6)
-        self.assertEqual(self.remoting.codes(MASTER), [43, 15, 60, 60])
+        self.assertEqual(self.remoting.codes(MASTER), [43, 33, 15, 60, 60])
 
     def test_checkpoint_is_kept_without_what_is_about_the_masters_own_files(self) -> None:
         self.registration.answered({"masterAddr": MASTER})

@@ -194,7 +194,50 @@ class CopyTests(SynchronizeCase):
         self.assertEqual(self.asked, [])
 
 
+def append(broker: BrokerInMemory, topic: str, queue_id: int, count: int, body: bytes = b"body") -> None:
+    for _ in range(count):
+        broker.store.put_message(InnerMessage(topic, queue_id, body, b"", {}, 0))
+    broker.controller.dispatch()
+
+
 class OffsetTests(SynchronizeCase):
+    """Both logs have 25 messages in each queue whose offsets are handed back."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.fill(self.slave)
+        self.fill(self.master)
+
+    def fill(self, broker: BrokerInMemory) -> None:
+        for topic in ("SELF_TEST_TOPIC", "NoSuchTopic"):
+            append(broker, topic, 0, 25)
+        for queue_id in range(3):
+            append(broker, "BenchmarkTest", queue_id, 25)
+
+    def test_offset_that_counts_messages_which_the_master_lost_is_not_handed_back(self) -> None:
+        """The master has other messages there by now, which the group would skip."""
+        self.sync()
+        append(self.slave, "SELF_TEST_TOPIC", 0, 5, b"lost")
+        append(self.master, "SELF_TEST_TOPIC", 0, 8, b"new")
+        self.slave.controller.offsets.commit("G", "BenchmarkTest", 1, 7)
+        self.slave.controller.offsets.commit("G", "SELF_TEST_TOPIC", 0, 30)
+        for _ in range(2):
+            self.sync_offsets()
+            self.assertTrue(self.synchronize.has_own_offsets)
+        offsets = self.master.controller.offsets
+        self.assertEqual(offsets.query("G", "SELF_TEST_TOPIC", 0), None)
+        self.assertEqual(offsets.query("G", "BenchmarkTest", 1), 7)
+
+    def test_nothing_is_handed_back_to_a_master_that_shows_no_message(self) -> None:
+        self.sync()
+        self.slave.controller.offsets.commit("G", "BenchmarkTest", 1, 7)
+        self.down_from = int(RequestCode.VIEW_MESSAGE_BY_ID)
+        self.sync_offsets()
+        self.assertEqual(self.master.controller.offsets.query("G", "BenchmarkTest", 1), None)
+        self.down_from = None
+        self.sync_offsets()
+        self.assertEqual(self.master.controller.offsets.query("G", "BenchmarkTest", 1), 7)
+
     def test_masters_offsets_replace_those_of_the_slave(self) -> None:
         self.master.controller.offsets.commit("G", "T", 0, 10)
         self.sync()
@@ -235,13 +278,14 @@ class OffsetTests(SynchronizeCase):
 
     def test_group_that_came_into_being_here_is_made_at_the_master(self) -> None:
         self.master = BrokerInMemory(auto_create_subscription_group=False, queue_end=anywhere)
+        self.fill(self.master)
         self.sync()
         self.slave.controller.groups.update(SubscriptionGroupConfig(group_name="New", retry_max_times=3))
         self.slave.controller.offsets.commit("New", "SELF_TEST_TOPIC", 0, 25)
         self.assertTrue(self.synchronize.has_own_offsets)
         self.asked.clear()
         self.sync_offsets()
-        self.assertEqual(self.asked, [43, 15, 200, 15])
+        self.assertEqual(self.asked, [43, 33, 15, 200, 15])
         self.assertEqual(self.master.controller.offsets.query("New", "SELF_TEST_TOPIC", 0), 25)
         self.assertEqual(self.master.controller.groups.find("New").retry_max_times, 3)
         self.assertFalse(self.synchronize.has_own_offsets)
