@@ -1,16 +1,15 @@
 """Decides which registered slaves a returning master asks what they did in its place.
 
 A name server without registrationSharedSecret takes every host for a slave, and what a slave answers moves consumer
-offsets and passes over delayed messages. So the first line that applies decides:
+offsets and skips delayed messages. So the first rule that applies decides.
 
-haAllowedSlaves            its hosts are asked, no others
-registrationSharedSecret   all are asked: only brokers that have it are registered
-haSharedSecret             a slave is asked once a link from its host has proven the secret
-access control             nobody is asked
-none of these              all are asked: here every client can commit any offset, as at Apache's broker
+With haAllowedSlaves, its hosts are asked and no others. With registrationSharedSecret, all are asked: only brokers that
+have it are registered. With haSharedSecret, a slave is asked once a link from its host has proven the secret. Under
+access control without these keys, none is asked. Without access control, all are asked: there every client can commit
+any offset, as at Apache's broker.
 
-Slaves of the first two lines are waited for. The others are waited for UNPROVEN_SECONDS at most, else a stranger that does not
-answer could keep the master away. Without a slave's answer messages come again; none is lost.
+Slaves of the first two rules are waited for. The others are waited for UNPROVEN_SECONDS at most, else a stranger that does not
+answer could keep the master away. Without a slave's answer messages are delivered again; none is lost.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class AskedSlaves:
         if address not in self._told and len(self._told) < MAX_SLAVES:
             self._told.add(address)
             self.log.warn(
-                "slave not asked what it did in this master's place, messages may come again: slave={n} at {a}: {w}. If it "
+                "slave not asked what it did in this master's place, messages may be delivered again: slave={n} at {a}: {w}. If it "
                 "is one, add its host to haAllowedSlaves",
                 n=number, a=address, w=why,
             )  # fmt: skip

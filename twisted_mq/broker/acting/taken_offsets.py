@@ -1,8 +1,8 @@
 """Takes consumer offsets that were committed at a slave in its master's place, as far as both logs are the same.
 
 An offset is taken if it is ahead of this master's own, and the message before it is the same in both logs. Else it is taken up
-to the first message that is not proven to be the same: what the slave consumed there comes again, and what this
-master appended since is passed over by no group.
+to the first message that is not proven to be the same: what the slave's consumers got there is delivered again, and no
+group skips what this master appended since.
 """
 
 from __future__ import annotations
