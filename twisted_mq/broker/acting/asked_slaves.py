@@ -114,7 +114,7 @@ class AskedSlaves:
         if address not in self._told and len(self._told) < MAX_SLAVES:
             self._told.add(address)
             self.log.warn(
-                "slave not asked what it did in this master's place, messages may be delivered again: slave={n} at {a}: {w}. If it "
-                "is one, add its host to haAllowedSlaves",
+                "slave not asked what it did in this master's place, messages may be delivered again: slave={n} at {a}: {w}. "
+                "If it is one, add its host to haAllowedSlaves",
                 n=number, a=address, w=why,
             )  # fmt: skip
