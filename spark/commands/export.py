@@ -102,7 +102,7 @@ def export(
 
 @attrs.define
 class _Done:
-    """Messages and bytes that an export added, by topic and day. The lock is for the table: one slice at a time becomes part of it."""
+    """Messages and bytes that an export added, by topic and day. The lock lets one slice at a time become part of the table."""
 
     messages: Counter[tuple[str, str]] = attrs.field(factory=Counter)
     bytes: Counter[tuple[str, str]] = attrs.field(factory=Counter)

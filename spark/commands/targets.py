@@ -1,4 +1,4 @@
-"""Parts that all targets of an export share. A target stores its progress, adds files to its table in one step, merges small ones."""
+"""Parts that all targets of an export share. A target stores its progress, adds files in one step, and merges small ones."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class ReadOptions:
     | option | meaning | default |
     |---|---|---|
     | path | store directory (storePathRootDir) or its commitlog: path, pattern, s3a or hdfs URI; `load([a, b])` | required |
-    | brokerName | values of the column brokerName, one for each store, separated by commas | null |
+    | brokerName | column brokerName: a name for each store, with commas between; a batch reads stores of a name as one | null |
     | topic | topics to read, separated by commas | all |
     | topicPattern | regular expression that must match whole topic names | all |
     | queueId | queues to read, separated by commas | all |
@@ -63,7 +63,7 @@ class ReadOptions:
     | maxBytesPerTrigger | streams: approximate largest number of bytes of each store in a batch | no limit |
     | startingOffsets | streams: start of a new stream, `earliest` or `latest` | earliest |
     | failOnDamage | true: damaged bytes fail the query; false: intact records are read, and damage is logged | false |
-    | quarantine | directory for damaged bytes as Parquet, with store, file, offset, length, reason | none |
+    | quarantine | directory for damaged and lost bytes as Parquet, with store, file, offset, length, reason | none |
     | failOnDataLoss | true: missing files fail the query; false: they are logged | true |
     """
 

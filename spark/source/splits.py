@@ -35,6 +35,8 @@ class StoreRange:
     end: int
     log_end: int
     cut_inside: bool = True
+    has_rest_in_copies: bool = False
+    """True: other stores of the same broker have what this one lacks."""
 
     def pieces(self) -> Iterator[tuple[LogFile, int, int]]:
         """Return (file, first and last physical offset) of the part in each file."""

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from twisted_mq.spark.columns.makers import Origin, record_batches
 from twisted_mq.spark.errors import DamagedLog
+from twisted_mq.spark.source.copies import as_one_log
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
 from twisted_mq.spark.source.losses import check_range, report_missing
 from twisted_mq.spark.source.options import ReadOptions
@@ -44,7 +45,8 @@ class StoreReader(DataSourceReader):
 
     def partitions(self) -> list[LogSplit | QueueSplit]:
         options = self.options
-        ranges = plan_ranges(options, log_ends(options) if self.ends is None else self.ends)
+        planned_ranges = plan_ranges(options, log_ends(options) if self.ends is None else self.ends)
+        ranges = as_one_log(planned_ranges, options)
         for part in ranges:
             check_range(part, options)
         splits: list[LogSplit | QueueSplit] = []
@@ -72,7 +74,7 @@ def as_batches(
             if isinstance(piece, Damage):
                 _report_damage(store, piece, options)
             elif isinstance(piece, Missing):
-                report_missing(piece, options.fail_on_data_loss)
+                report_missing(piece, options.fail_on_data_loss, options.quarantine)
             else:
                 yield from record_batches(piece, columns, options.selection, origin)
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from twisted_mq.spark.columns.schema import ARROW_TYPES
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.named_options import named
+from twisted_mq.spark.source.count_source import CountSource
 from twisted_mq.spark.source.data_source import RocketMQDataSource
 from twisted_mq.spark.tables import store_files
 from twisted_mq.spark.tables.frame_source import FrameSource
@@ -143,7 +144,7 @@ class ReplicationSource(TableSource):
 
 SOURCES = (
     RocketMQDataSource, ConsumeQueueSource, BatchQueueSource, IndexSource, TimerSource, ConfigSource, ReplicationSource,
-    FrameSource,
+    FrameSource, CountSource,
 )  # fmt: skip
 _FOUND_BY_ITSELF = "DATA_SOURCE_ALREADY_EXISTS"
 

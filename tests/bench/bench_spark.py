@@ -48,6 +48,7 @@ from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.options import ReadOptions, read_options
 from twisted_mq.spark.source.splits import LogSplit
 from twisted_mq.spark.source.store_reader import StoreReader
+from twisted_mq.spark.tables import register
 
 _MEGABYTE = 1 << 20
 _BORN_MS = 1_795_216_734_968
@@ -160,14 +161,19 @@ def _row(record: Any, file: str, store: str) -> tuple[Any, ...]:
     )
 
 
-def write_log(path: Path, size: int, body_bytes: int) -> int:
-    """A commit log file of about that size, with the properties that Apache's client and broker set; its records."""
-    path.parent.mkdir(parents=True)
+def write_log(
+    path: Path, size: int, body_bytes: int, *, topics: int = 3, step_ms: int = 1, first_offset: int = 0, first: int = 0
+) -> int:
+    """A commit log file of about that size, with the properties that Apache's client and broker set; its records.
+
+    The file begins at `first_offset` with record number `first`; records are `step_ms` apart.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
     body = os.urandom(body_bytes)
     born_host, store_host = pack_host("10.0.0.7", 49084), pack_host("10.0.0.1", 10911)
-    position = number = 0
+    position, number = first_offset, first
     with open(path, "wb") as file:
-        while position < size:
+        while position < first_offset + size:
             properties = encode_properties(
                 {
                     "KEYS": f"order-{number}",
@@ -180,21 +186,21 @@ def write_log(path: Path, size: int, body_bytes: int) -> int:
                 }
             )
             record = encode_record(
-                b"Topic%d" % (number % 3),
+                b"Topic%d" % (number % topics),
                 body,
                 properties.encode(),
                 queue_id=number % 4,
-                queue_offset=number // 12,
+                queue_offset=number // (4 * topics),
                 physical_offset=position,
-                born_timestamp=_BORN_MS + number,
+                born_timestamp=_BORN_MS + number * step_ms,
                 born_host=born_host,
-                store_timestamp=_BORN_MS + number + 2,
+                store_timestamp=_BORN_MS + number * step_ms + 2,
                 store_host=store_host,
             )
             file.write(record)
             position += len(record)
             number += 1
-    return number
+    return number - first
 
 
 @attrs.frozen
@@ -303,6 +309,7 @@ GOALS = {
     "four columns": 0.65,
     "one column": 0.65,
     "count() as one writes it": 0.6,
+    "rocketmq.count, Parquet's count()": 0.5,
     "rows of construct": 20,
     "count(), rows of construct": 20,
     "two tasks": 1.7,
@@ -323,6 +330,13 @@ def measure(session: SparkSession, store: str, rows: int, end: int, part: str) -
         frame_of(session, "premade-batches", store, ONE).count,
     )
     count, _ = found["count() as one writes it"] = in_turn(rows, ours, theirs)
+    parquet = str(Path(store, "parquet"))
+    frame_of(session, "rocketmq", store, "all", part).write.mode("overwrite").parquet(parquet)
+    counted = session.read.format("rocketmq.count").option("maxPartitionBytes", part).load(store)
+    found["rocketmq.count, Parquet's count()"] = in_turn(
+        rows, counted.agg({"messages": "sum"}).collect, session.read.parquet(parquet).count
+    )
+    found["count(), Parquet's count()"] = count, found["rocketmq.count, Parquet's count()"][1]
     for words, compiled in (("rows of construct", "false"), ("rows of construct, compiled", "true")):
         options = {"endOffset": str(end), "maxPartitionBytes": str(max(end // 4, 4096)), "compiled": compiled}
         few = session.read.format("construct-rows").options(**options).load(store)
@@ -353,6 +367,7 @@ def main() -> None:
     session = local_session("bench", arguments.cores, sockets)
     session.dataSource.register(ConstructRows)
     session.dataSource.register(PremadeBatches)
+    register(session)
     table = Table(
         title=f"Spark, {arguments.cores} cores, {arguments.megabytes} MiB in {arguments.part}", title_justify="left"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +13,8 @@ from tests.spark.live.brokers import Broker
 from tests.spark_proof.driver import CHECKPOINT
 from tests.spark_proof.processes import Driver
 from tests.spark_proof.producer import Producer
+from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.spark.live.offset_maps import flat
 
 QUEUES = 2
 PATIENCE_SECONDS = 600.0
@@ -78,11 +81,11 @@ class StreamUnderLoad:
 
     def wait_read(self, ends: list[int]) -> None:
         """Until these offsets of the queues are where a batch that is done ends."""
-        wanted = f'"{self.broker.name}":{{' + ",".join(f'"{queue}":{end}' for queue, end in enumerate(ends)) + "}"
+        wanted = {MessageQueue(self.topic, self.broker.name, queue): end for queue, end in enumerate(ends)}
 
         def reached() -> bool:
             self.driver.check()
-            planned = (self.out / CHECKPOINT / "offsets" / str(self.last_batch())).read_text()
-            return wanted in planned.replace(" ", "")
+            planned = (self.out / CHECKPOINT / "offsets" / str(self.last_batch())).read_text().splitlines()[-1]
+            return flat(json.loads(planned)) == wanted
 
         wait_until(reached, lambda: f"{wanted} is read\n{self.driver.process.output_tail()}", PATIENCE_SECONDS)

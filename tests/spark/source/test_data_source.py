@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.stores import StoreWriter
 from tests.support.captures import STORES, expected_messages
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS
+from twisted_mq.spark.tables import register
 
 
 def read(session: SparkSession, store: str, **options: str) -> DataFrame:
@@ -78,6 +79,33 @@ def test_topic_and_columns_and_range(session: SparkSession, writer: StoreWriter)
         {"tags": "t3", "physicalOffset": writer.positions[3]},
         {"tags": "t5", "physicalOffset": writer.positions[5]},
     ]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_counts_of_tasks_are_those_of_rows(session: SparkSession, captured: Callable[[str], str], store: str) -> None:
+    register(session)
+    path = captured(store)
+    topic = expected_messages(store)[0]["topic"]
+    for options in ({}, {"topic": topic}, {"through": "queues", "topic": topic}, {"endTime": "0"}):
+        parts = session.read.format("rocketmq.count").options(maxPartitionBytes="32k", **options).load(path).collect()
+        assert sum(row.messages for row in parts) == read(session, path, **options).count(), options
+        assert {row.store for row in parts} <= {path}
+        if not options:
+            assert sum(row.messages for row in parts) > 10
+
+
+def test_counts_are_of_stores_in_batches(session: SparkSession, writer: StoreWriter) -> None:
+    register(session)
+    writer.append()
+    store = writer.write()
+    counted = session.read.format("rocketmq.count").load(store)
+    writer.append()
+    writer.write()
+    assert [counted.agg({"messages": "sum"}).collect()[0][0] for _ in range(2)] == [1, 1]  # of load()
+    with pytest.raises(PySparkException, match="messages of stores are counted"):
+        session.read.format("rocketmq.count").options(nameServer="127.0.0.1:1", topic="T").load()
+    with pytest.raises(PySparkException, match="counted in batches"):
+        session.readStream.format("rocketmq.count").load(store).writeStream.format("noop").start().awaitTermination(30)
 
 
 def test_a_schema_chooses_columns(session: SparkSession, writer: StoreWriter) -> None:

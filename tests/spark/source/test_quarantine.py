@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet as pq
 
 from tests.spark.stores import StoreWriter
+from twisted_mq.spark.errors import DataLost
 from twisted_mq.spark.source import quarantine
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.store_reader import StoreReader
@@ -70,3 +71,24 @@ def test_a_sound_store_makes_no_file(writer: StoreWriter, tmp_path: Path) -> Non
     writer.append()
     assert read(writer.write(), tmp_path / "aside") == [0]
     assert not (tmp_path / "aside").exists()
+
+
+def test_lost_stretches_are_put_aside_without_bytes(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", file_size=2048)
+    while writer.position < 5 * 2048:
+        writer.append(body=b"x" * 200)
+    store, aside = writer.write(), tmp_path / "aside"
+    for number in (1, 3):
+        (writer.root / "commitlog" / f"{number * 2048:020d}").unlink()
+    with pytest.raises(DataLost):
+        read(store, aside)
+    assert not aside.exists()
+    for _ in range(2):
+        left = read(store, aside, failOnDataLoss="false", endOffset="20000")
+        assert left == [place for place in writer.positions if place // 2048 not in (1, 3)]
+    rows = sorted(pq.read_table(aside).to_pylist(), key=lambda row: row["physicalOffset"])
+    end = writer.position
+    assert [(row["physicalOffset"], row["length"], row["bytes"]) for row in rows] == [
+        (2048, 2048, None), (6144, 2048, None), (end, 20000 - end, None),
+    ]  # fmt: skip
+    assert {(row["store"], row["brokerName"]) for row in rows} == {(store, "broker-a")}
