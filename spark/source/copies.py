@@ -60,7 +60,7 @@ def _is_copy(copy: StoreRange, longest: StoreRange, fail: bool) -> bool:
     last = mark_at(copy.store, copy.files, copy.log_end).last
     if last is None or is_kept(longest.store, longest.files, last) is not False:
         return True
-    what = f"store {copy.store.name} is no copy of {longest.store.name}: the record at {last.offset} is another one"
+    what = f"store {copy.store.name} is not a copy of {longest.store.name}: they differ in the record at {last.offset}"
     if fail:
         raise DataLost(what)
     log.warning("%s; it is left out", what)

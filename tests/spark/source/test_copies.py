@@ -83,7 +83,9 @@ def test_a_log_that_is_no_copy_is_found(master: StoreWriter) -> None:
     while other.position < 1.5 * FILE:
         other.append(body=b"y" * 200)
     other.write()
-    with pytest.raises(DataLost, match=r"slave/store is no copy of .*master/store: the record at \d+ is another one"):
+    with pytest.raises(
+        DataLost, match=r"slave/store is not a copy of .*master/store: they differ in the record at \d+"
+    ):
         found(str(master.root), slave)
     assert found(str(master.root), slave, failOnDataLoss="false") == [(place, "master") for place in master.positions]
 
