@@ -74,6 +74,8 @@ STARTED_WITHOUT = {
     "service_identity",
     "kazoo",
     "h2",
+    "hpack",
+    "hyperframe",
     "google",
 }
 """Too large for a daemon: they cost start time or memory."""
@@ -100,7 +102,7 @@ LOADED_LATER = (
     "twisted_mq.broker.grpc_port",
 )
 """Modules that the first SQL92 expression loads, with sqlglot; that the first ordered topic on ZooKeeper loads, with kazoo;
-that encryption loads, with OpenSSL; that a gRPC port loads, with h2 and protobuf."""
+that encryption loads, with OpenSSL; that a gRPC port loads, with protobuf."""
 
 REACTOR_AT_IMPORT = {"twisted_mq/cli"}
 """Folders whose modules may import the reactor at their top."""

@@ -17,7 +17,7 @@ EXTRAS = {
     "opentelemetry": ("opentelemetry",),
     "migrate": ("rocksdict",),
     "pcap": ("dpkt",),
-    "proxy": ("google", "h2", "javaproperties"),
+    "proxy": ("google", "javaproperties"),
     "tls": ("OpenSSL", "service_identity"),
     # Spark's workers need these too; matplotlib is for the report
     "spark": ("numpy", "pyarrow", "pyspark"),

@@ -1,6 +1,6 @@
 """The broker's own gRPC port (local mode of Apache's proxy), and the parts of the broker that the proxy uses.
 
-Imported only if grpcServerPort is set, because it imports h2 and protobuf.
+Imported only if grpcServerPort is set, because it imports protobuf.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An HTTP/2 connection of gRPC clients: h2's events become calls, answers leave as the client's windows allow.
+"""An HTTP/2 connection of gRPC clients: its events become calls, answers leave as the client's windows allow.
 
 A client that breaks the protocol, or exceeds Limits and ALLOWANCES, gets a GOAWAY and is disconnected. A single malformed
 call ends without the others. While a client does not read, nothing is read from it and none of its calls writes.
@@ -6,45 +6,41 @@ call ends without the others. While a client does not read, nothing is read from
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import attrs
 from google.protobuf.message import DecodeError
-from h2.config import H2Configuration
-from h2.errors import ErrorCodes
-from h2.events import (
-    ConnectionTerminated,
-    DataReceived,
-    Event,
-    PingAckReceived,
-    PingReceived,
-    PriorityUpdated,
-    RemoteSettingsChanged,
-    RequestReceived,
-    StreamEnded,
-    StreamReset,
-    UnknownFrameReceived,
-    WindowUpdated,
-)
-from h2.exceptions import H2Error, ProtocolError
-from h2.settings import SettingCodes, Settings
-from hyperframe.frame import GoAwayFrame
 from twisted.internet import defer, interfaces, protocol
 from twisted.python import failure
 from zope.interface import implementer
 
 from twisted_mq.logs import Logger
-from twisted_mq.proxy.grpc.answer_headers import AnswerEncoder, as_block
+from twisted_mq.protocol.http2.errors import Http2Error
+from twisted_mq.protocol.http2.events import (
+    DataReceived,
+    Event,
+    GoAwayReceived,
+    LateReset,
+    PingAnswered,
+    PingReceived,
+    PriorityReceived,
+    RequestEnded,
+    RequestReceived,
+    SettingsReceived,
+    StreamReset,
+    UnknownFrame,
+    WindowGrew,
+)
+from twisted_mq.protocol.http2.header_encoder import as_block
+from twisted_mq.protocol.http2.server_connection import ServerConnection, ServerSettings
+from twisted_mq.protocol.layouts.http2_frame import STREAM_BITS, ErrorCode
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.grpc.field_counts import check_fields
 from twisted_mq.proxy.grpc.framing import MessageDecoder
-from twisted_mq.proxy.grpc.header_decoder import HeaderDecoder
 from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
-from twisted_mq.proxy.grpc.server_connection import LateReset, ServerConnection
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.shares import address_of
@@ -54,18 +50,19 @@ from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 ALLOWANCES: Mapping[type[Event], Allowance] = {
     StreamReset: Allowance(1000, 33),  # rapid reset, CVE-2023-44487, and resets that a client provokes, CVE-2025-8671
     PingReceived: Allowance(100, 1),  # CVE-2019-9512; refilled by answers
-    RemoteSettingsChanged: Allowance(100, 1),  # CVE-2019-9515
-    PriorityUpdated: Allowance(1000, 10),
-    UnknownFrameReceived: Allowance(1000, 10),
+    SettingsReceived: Allowance(100, 1),  # CVE-2019-9515
+    PriorityReceived: Allowance(1000, 10),
+    UnknownFrame: Allowance(1000, 10),
 }
 """The limits of events that cost a server more than a client. No client of RocketMQ comes near them."""
 EMPTY_DATA = Allowance(1000, 10)
 """The limit of DATA frames without data that do not end their stream (CVE-2019-9518)."""
 PIECE_BYTES = 4096
 """The limit of bytes that are parsed in one piece: frames of some 40 calls."""
-LAST_STREAM = 2**31 - 1
 OK = status_headers(GrpcStatus.OK)
 OK_HEADERS, OK_TRAILERS = as_block(RESPONSE_HEADERS), as_block(OK)
+REPEATED = OK_HEADERS + OK_TRAILERS
+"""The headers of nearly every answer."""
 KEEPALIVE, CONFIRM = b"mq-proxy", b"mq-taken"
 """The content of pings: one after a silence, and one after answers that a client has to confirm."""
 MOST_UNCONFIRMED = 10_000
@@ -103,7 +100,6 @@ class Stream:
     request: Any = None
     incomplete: int = 0
     started: bool = False
-    ended_by_peer: bool = False
     answering: bool = False
     outgoing: bytearray = attrs.field(factory=bytearray)
     trailers: Headers | None = None
@@ -127,18 +123,15 @@ class GrpcConnection(protocol.Protocol):
         self._shared = shared
         self._limits = shared.limits
         self._seconds = shared.clock.seconds
-        self._h2 = ServerConnection(
-            H2Configuration(
-                client_side=False,
-                header_encoding=False,
-                validate_inbound_headers=False,  # read_head checks those that count
-                normalize_inbound_headers=False,
-                validate_outbound_headers=False,
-                normalize_outbound_headers=False,
-            )
+        limits = shared.limits
+        settings = ServerSettings(
+            streams=limits.streams,
+            stream_window=limits.stream_window,
+            connection_window=limits.connection_window,
+            header_bytes=limits.header_bytes,
         )
-        self._h2.decoder = HeaderDecoder()  # type: ignore[assignment]
-        self._h2.encoder = AnswerEncoder()  # type: ignore[assignment]  # what h2 uses of an encoder
+        self._http2 = ServerConnection(settings, REPEATED)
+        """Its first frames are sent with the answer to the first bytes: these show whether TLS is used below."""
         self._streams: dict[int, Stream] = {}
         self._filled: dict[Stream, None] = {}
         """Streams that have something to send since the last flush."""
@@ -197,19 +190,6 @@ class GrpcConnection(protocol.Protocol):
             self._shared.made(self)
         switch_on(self.transport, "setTcpNoDelay")
         self.transport.registerProducer(self, True)
-        limits = self._limits
-        self._h2.local_settings = Settings(  # these count from the first frame on, update() waits for their ACK
-            client=False,
-            initial_values={
-                SettingCodes.MAX_CONCURRENT_STREAMS: limits.streams,
-                SettingCodes.INITIAL_WINDOW_SIZE: limits.stream_window,
-                SettingCodes.MAX_HEADER_LIST_SIZE: limits.header_bytes,
-            },
-        )
-        self._h2.initiate_connection()
-        self._h2.increment_flow_control_window(limits.connection_window)
-        self._h2.decoder.max_header_list_size = limits.header_bytes
-        # sent with the answer to the first bytes: these show whether TLS is used below this connection
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
         self.connected_now = False
@@ -271,9 +251,10 @@ class GrpcConnection(protocol.Protocol):
         while not self._events and self._unread and not self._closing:
             piece, self._unread = self._unread[:PIECE_BYTES], self._unread[PIECE_BYTES:]
             try:
-                self._events.extend(self._h2.receive_data(piece))
-            except H2Error as error:
-                self._broken(f"{type(error).__name__}: {error}")
+                self._events.extend(self._http2.receive(piece))
+            except Http2Error as error:
+                self._go_away(error.code)
+                self._broken(str(error))
         return bool(self._events) and not self._closing
 
     def _handled(self, event: Event) -> bool:
@@ -312,15 +293,12 @@ class GrpcConnection(protocol.Protocol):
 
     def _request(self, event: RequestReceived) -> None:
         stream_id = event.stream_id
-        assert stream_id is not None
-        if event.priority_updated is not None:  # part of its HEADERS: Node's client has one in each call
-            self._buckets[PriorityUpdated].excuse()
         shared = self._shared
         if shared.stopping:
-            self._reset(stream_id, ErrorCodes.REFUSED_STREAM)
+            self._http2.reset(stream_id, ErrorCode.REFUSED_STREAM)
             return
         try:
-            head = read_head(dict(event.headers or ()))
+            head = read_head(dict(event.headers))
             method = shared.methods.get(head.path)
             if method is None:
                 raise GrpcError(GrpcStatus.UNIMPLEMENTED, f"method {head.path} is not served")
@@ -340,36 +318,32 @@ class GrpcConnection(protocol.Protocol):
         shared.calls += 1
         if method.takes_stream:
             self._start(stream, call)
+        if event.ended:
+            self._request_ended(stream_id)
 
     def _refuse(self, stream_id: int, headers: Headers) -> None:
-        """Answer with headers alone."""
-        with contextlib.suppress(ProtocolError):  # reset by a frame of the same read
-            self._h2.send_headers(stream_id, headers, end_stream=True)
-        self._reset(stream_id, ErrorCodes.NO_ERROR)
-
-    def _reset(self, stream_id: int, error: ErrorCodes) -> None:
-        """Reset a stream. Does nothing if a frame of the same read has closed it."""
-        with contextlib.suppress(ProtocolError):
-            self._h2.reset_stream(stream_id, error)
-        self._h2.release(stream_id)
+        """Answer with headers alone. Does nothing if a frame of the same read has closed the stream."""
+        self._http2.send_headers(stream_id, as_block(headers), end=True)
 
     def _data(self, event: DataReceived) -> None:
-        assert event.stream_id is not None
-        if event.flow_controlled_length:
-            self._h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-        elif event.stream_ended is None and not self._empty_data.take(self._last_active):
+        if not event.data and not event.ended and not self._empty_data.take(self._last_active):
             self._too_much("empty DATA frame")
             return
-        stream = self._streams.get(event.stream_id)
-        if stream is None or stream.trailers is not None or not event.data:
+        self._take_data(event.stream_id, event.data)
+        if event.ended:
+            self._request_ended(event.stream_id)
+
+    def _take_data(self, stream_id: int, data: bytes) -> None:
+        stream = self._streams.get(stream_id)
+        if stream is None or stream.trailers is not None or not data:
             return
         try:
-            for message in stream.decoder.receive_data(event.data):
+            for message in stream.decoder.receive_data(data):
                 self._message(stream, message)
         except GrpcError as error:
             self.end(stream.call, error.status, error.message)
             return
-        if stream.call.stream_id in self._streams:
+        if stream_id in self._streams:
             self._count_incomplete(stream, stream.decoder.incomplete_bytes)
 
     def _count_incomplete(self, stream: Stream, size: int) -> None:
@@ -406,11 +380,13 @@ class GrpcConnection(protocol.Protocol):
         except Exception:
             self._failed(failure.Failure(), stream)
 
-    def _stream_ended(self, event: StreamEnded) -> None:
-        stream = self._streams.get(event.stream_id or 0)
+    def _trailers(self, event: RequestEnded) -> None:
+        self._request_ended(event.stream_id)
+
+    def _request_ended(self, stream_id: int) -> None:
+        stream = self._streams.get(stream_id)
         if stream is None:
             return
-        stream.ended_by_peer = True
         if stream.trailers is not None:
             return
         if stream.method.takes_stream:
@@ -422,7 +398,7 @@ class GrpcConnection(protocol.Protocol):
             self._start(stream, stream.call, stream.request)
 
     def _stream_reset(self, event: StreamReset) -> None:
-        stream = self._streams.get(event.stream_id or 0)
+        stream = self._streams.get(event.stream_id)
         if stream is not None:
             stream.call.is_broken = True
             self._forget(stream)
@@ -434,13 +410,13 @@ class GrpcConnection(protocol.Protocol):
             if confirm is not None:
                 confirm(False)
 
-    def _ping_answered(self, event: PingAckReceived) -> None:
-        if event.ping_data == CONFIRM:
+    def _ping_answered(self, event: PingAnswered) -> None:
+        if event.content == CONFIRM:
             taken, self._pinged_for = self._pinged_for, {}
             for confirm in taken.values():
                 confirm(True)
 
-    def _window_updated(self, event: WindowUpdated) -> None:
+    def _window_updated(self, event: WindowGrew) -> None:
         if event.stream_id:
             stream = self._streams.get(event.stream_id)
             if stream is not None:
@@ -452,7 +428,7 @@ class GrpcConnection(protocol.Protocol):
         """Note that streams may go on: many of these frames in one read cost as much as one."""
         self._has_room = True
 
-    def _terminated(self, event: ConnectionTerminated) -> None:
+    def _terminated(self, event: GoAwayReceived) -> None:
         self.close()
 
     # calls
@@ -556,18 +532,15 @@ class GrpcConnection(protocol.Protocol):
         self._pump_soon(stream)
 
     def _pump(self, stream: Stream) -> None:
-        """Hand h2 as much of the waiting data as the windows allow."""
+        """Write as much of the waiting data as the windows allow."""
         if (self._closing and not self.connected_now) or stream.call.stream_id not in self._streams:
             return
-        try:
-            self._pump_now(stream)
-        except ProtocolError:  # closed by a frame of the same read
+        connection, stream_id, outgoing = self._http2, stream.call.stream_id, stream.outgoing
+        if stream_id not in connection.streams:  # closed by a frame of the same read
             self._forget(stream)
-
-    def _pump_now(self, stream: Stream) -> None:
-        connection, stream_id, outgoing = self._h2, stream.call.stream_id, stream.outgoing
+            return
         if stream.trailers is not None and not outgoing and not stream.answering:
-            connection.send_headers(stream_id, [*RESPONSE_HEADERS, *stream.trailers], end_stream=True)
+            connection.send_headers(stream_id, as_block([*RESPONSE_HEADERS, *stream.trailers]), end=True)
             self._done(stream)
             return
         if stream.trailers is OK and outgoing and not stream.answering and not self._paused:
@@ -580,11 +553,11 @@ class GrpcConnection(protocol.Protocol):
                 self._done(stream)
                 return
         if outgoing and not stream.answering:
-            connection.send_headers(stream_id, stream.call.head.response_headers)
+            connection.send_headers(stream_id, as_block(stream.call.head.response_headers))
             stream.answering = True
         sent = False
         while outgoing and not self._paused:
-            room = min(connection.local_flow_control_window(stream_id), connection.max_outbound_frame_size)
+            room = connection.room_of(stream_id)
             if room <= 0:
                 break
             connection.send_data(stream_id, bytes(outgoing[:room]))
@@ -601,7 +574,7 @@ class GrpcConnection(protocol.Protocol):
         stream.stalled_since = None
         self._stalled.pop(stream, None)
         if stream.trailers is not None:
-            connection.send_headers(stream_id, stream.trailers, end_stream=True)
+            connection.send_headers(stream_id, as_block(stream.trailers), end=True)
             self._done(stream)
         if len(outgoing) <= self._limits.unsent_bytes and stream.waiting is not None:
             waiting, stream.waiting = stream.waiting, None
@@ -622,8 +595,6 @@ class GrpcConnection(protocol.Protocol):
 
     def _done(self, stream: Stream) -> None:
         """Close a stream whose trailers are written."""
-        if not stream.ended_by_peer:  # a client that is still sending shall stop (RFC 9113, 8.1)
-            self._reset(stream.call.stream_id, ErrorCodes.NO_ERROR)
         confirm, stream.confirm = stream.confirm, None
         if confirm is not None:
             self._sent[stream.call.stream_id] = confirm
@@ -636,7 +607,6 @@ class GrpcConnection(protocol.Protocol):
         if self._streams.pop(stream.call.stream_id, None) is None:
             return
         self._shared.calls -= 1
-        self._h2.release(stream.call.stream_id)
         self._count_incomplete(stream, 0)
         self._stalled.pop(stream, None)
         stream.outgoing = bytearray()
@@ -668,7 +638,7 @@ class GrpcConnection(protocol.Protocol):
         limits = self._limits
         if not self._streams:
             if now - self._idle_since >= limits.idle_seconds:
-                self._go_away(ErrorCodes.NO_ERROR)
+                self._go_away(ErrorCode.NO_ERROR)
                 self._lose()
             return
         for stream in list(self._streams.values()):
@@ -676,19 +646,19 @@ class GrpcConnection(protocol.Protocol):
                 self.end(stream.call, GrpcStatus.DEADLINE_EXCEEDED, "the request did not arrive")
             elif stream.stalled_since is not None and now - stream.stalled_since >= limits.stalled_seconds:
                 self.log.warn("stream reset, its answers are not read: peer={peer}", peer=self.address)
-                self._reset(stream.call.stream_id, ErrorCodes.CANCEL)
+                self._http2.reset(stream.call.stream_id, ErrorCode.CANCEL)
                 self._forget(stream)
         if self._pinged_at is not None and now - self._pinged_at >= limits.ping_answer_seconds:
             self.cut("it does not answer pings")
             return
         if self._pinged_at is None and now - self._last_active >= limits.ping_after_seconds:
             self._pinged_at = now
-            self._h2.ping(KEEPALIVE)
+            self._http2.ping(KEEPALIVE)
         self._flush()
 
     def stop(self) -> None:
         """Accept no further calls, and close when the present ones have ended. The caller has set `Shared.stopping`."""
-        self._go_away(ErrorCodes.NO_ERROR)
+        self._go_away(ErrorCode.NO_ERROR)
         if not self._streams:
             self._lose()
 
@@ -702,14 +672,15 @@ class GrpcConnection(protocol.Protocol):
         if not self._streams:
             self._lose()
 
-    def _go_away(self, error: ErrorCodes, data: bytes = b"") -> None:
-        """Send a GOAWAY. h2's own close_connection would also end the open streams."""
+    def _go_away(self, error: ErrorCode, data: bytes = b"") -> None:
+        """Send a GOAWAY, behind what waits to be sent."""
         self._flush()
-        last = LAST_STREAM if error == ErrorCodes.NO_ERROR else self._h2.highest_inbound_stream_id
-        self.transport.write(GoAwayFrame(0, last, error, data).serialize())
+        last = STREAM_BITS if error is ErrorCode.NO_ERROR else self._http2.highest_stream_id
+        self._http2.go_away(error, last, data)
+        self._flush()
 
     def _too_much(self, what: str) -> None:
-        self._go_away(ErrorCodes.ENHANCE_YOUR_CALM, TOO_MANY_PINGS if what == PingReceived.__name__ else b"")
+        self._go_away(ErrorCode.ENHANCE_YOUR_CALM, TOO_MANY_PINGS if what == PingReceived.__name__ else b"")
         self._broken(f"too many times: {what}")
 
     def _broken(self, reason: str) -> None:
@@ -763,8 +734,8 @@ class GrpcConnection(protocol.Protocol):
             self._pump(stream)
         if self._sent and not self._pinged_for and not self._closing:
             self._pinged_for, self._sent = self._sent, {}
-            self._h2.ping(CONFIRM)
-        data = self._h2.data_to_send()
+            self._http2.ping(CONFIRM)
+        data = self._http2.to_send()
         if data and self.connected_now:
             self.transport.write(data)
 
@@ -772,11 +743,11 @@ class GrpcConnection(protocol.Protocol):
 _REACTIONS: Mapping[type[Event], Callable[[GrpcConnection, Any], None]] = {
     RequestReceived: GrpcConnection._request,
     DataReceived: GrpcConnection._data,
-    StreamEnded: GrpcConnection._stream_ended,
+    RequestEnded: GrpcConnection._trailers,
     StreamReset: GrpcConnection._stream_reset,
     LateReset: GrpcConnection._late_reset,
-    PingAckReceived: GrpcConnection._ping_answered,
-    WindowUpdated: GrpcConnection._window_updated,
-    RemoteSettingsChanged: GrpcConnection._windows_changed,
-    ConnectionTerminated: GrpcConnection._terminated,
+    PingAnswered: GrpcConnection._ping_answered,
+    WindowGrew: GrpcConnection._window_updated,
+    SettingsReceived: GrpcConnection._windows_changed,
+    GoAwayReceived: GrpcConnection._terminated,
 }

@@ -63,10 +63,6 @@ class Bucket:
         self._left -= 1
         return self._left >= 0
 
-    def excuse(self) -> None:
-        """Leave one event uncounted."""
-        self._left += 1
-
     def refill(self) -> None:
         """Allow a burst again."""
         self._left = float(self.allowance.burst)
