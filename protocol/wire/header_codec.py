@@ -31,6 +31,29 @@ _DIGITS = {Kind.TEXT: 0, Kind.INT32: 9, Kind.INT64: 18}
 """The digits that fit a kind in any case; 0 for a text. The others are not read from bytes alone."""
 
 
+@attrs.define(eq=False)
+class TypedCommand(RemotingCommand):
+    """A command that was made here. Whoever reads its header in this process gets the header itself, not its text.
+
+    `ext_fields` has the text all the same, encoded at the first call. Values that the wire has no place for are refused as
+    if they had come over it.
+    """
+
+    header: attrs.AttrsInstance | None = None
+
+    @property
+    def ext_fields(self) -> dict[str, str]:
+        """Return all header fields as text."""
+        fields = self._ext_fields
+        if fields is None:
+            fields = self._ext_fields = {} if self.header is None else encode_header(self.header)
+        return fields
+
+    def replace_fields(self, fields: dict[str, str]) -> None:
+        """Replace the fields that the command was made with, and the header."""
+        self.header, self._ext_fields = None, fields
+
+
 def _type_of(field: WireField) -> object:
     declared: Any = _TYPES[field.kind]  # typing's forms have no type of their own
     return declared | None if field.may_miss else declared
@@ -92,6 +115,23 @@ def _reads_like_java(header_class: HeaderClass) -> Callable[[msgspec.Struct, Rem
     return predicate
 
 
+def _fits(header_class: HeaderClass) -> Callable[[object], bool]:
+    """Return a predicate: are all values of a header of this class such that the wire gives them back as they are?"""
+    checks, names = ["True"], {"allowed": allowed_values(header_class), "BoundaryType": BoundaryType}
+    for field in wire_fields(header_class):
+        value = f"header.{field.attribute}"
+        if field.kind in (Kind.INT32, Kind.INT64):
+            limit = 2 ** (31 if field.kind is Kind.INT32 else 63)
+            check = f"type({value}) is int and -{limit} <= {value} < {limit}"
+        else:
+            name = {Kind.TEXT: "str", Kind.BOOLEAN: "bool", Kind.BOUNDARY: "BoundaryType"}[field.kind]
+            check = f"type({value}) is {name}"
+        if field.allowed is not None:
+            check += f" and {value} in allowed['{field.attribute}']"
+        checks.append(f"({value} is None or {check})" if field.may_miss else check)
+    return cast(Callable[[object], bool], eval(f"lambda header: {' and '.join(checks)}", names))
+
+
 def fast_header(header_class: type[Header]) -> Callable[[RemotingCommand], Header]:
     """Return a decoder for the hot paths: from a command to the header's twin, without an attrs object.
 
@@ -109,6 +149,7 @@ def _decoder(header_class: HeaderClass) -> Callable[[RemotingCommand], msgspec.S
     template_for = templates.by_length.get
     doubtful, reads_like_java = _doubtful(header_class), _reads_like_java(header_class)
     by_field = any(field.kind is Kind.BOUNDARY for field in wire_fields(header_class))
+    fits = _fits(header_class)
 
     def slowly(command: RemotingCommand) -> msgspec.Struct:
         return twin(**read_fields(header_class, command.ext_fields))
@@ -127,6 +168,8 @@ def _decoder(header_class: HeaderClass) -> Callable[[RemotingCommand], msgspec.S
     def decode(command: RemotingCommand) -> msgspec.Struct:
         raw = command.raw_ext_fields
         if not raw or by_field:
+            if type(command) is TypedCommand and type(command.header) is header_class and fits(command.header):
+                return cast(msgspec.Struct, command.header)
             return slowly(command)
         if command.serialize_type:
             template = template_for(len(raw))
@@ -149,7 +192,12 @@ def _decoder(header_class: HeaderClass) -> Callable[[RemotingCommand], msgspec.S
 
 def decode_header(header_class: type[Header], command: RemotingCommand) -> Header:
     """Return the header of a command. Raises HeaderError or CommandError, see `fast_header`."""
-    return header_class(**msgspec.structs.asdict(_decoder(header_class)(command)))
+    found: object = _decoder(header_class)(command)
+    return (
+        found
+        if isinstance(found, header_class)
+        else header_class(**msgspec.structs.asdict(cast(msgspec.Struct, found)))
+    )
 
 
 @functools.cache

@@ -31,7 +31,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.headers.fields import Kind
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.extfields import encode_binary_fields
-from twisted_mq.protocol.wire.header_codec import decode_header, encode_header, fast_header
+from twisted_mq.protocol.wire.header_codec import TypedCommand, decode_header, encode_header, fast_header
 from twisted_mq.protocol.wire.header_fields import wire_fields
 
 SEND = SendMessageRequestHeaderV2(
@@ -250,6 +250,35 @@ def test_fast_header_has_the_same_attributes() -> None:
             assert {name: getattr(twin, name) for name in attributes} == attrs.asdict(SEND)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"queue_id": 2**31},
+        {"queue_id": -(2**31) - 1},
+        {"born_timestamp": 2**63},
+        {"topic": None},
+        {"reconsume_times": 2**31},
+        {"queue_id": "seven"},
+    ],
+)
+def test_header_that_is_handed_on_is_refused_as_if_it_came_over_the_wire(changes: dict[str, Any]) -> None:
+    header = attrs.evolve(SEND, **changes)
+    with pytest.raises(HeaderError) as expected:
+        decode_header(SendMessageRequestHeaderV2, json_command(encode_header(header)))
+    with pytest.raises(HeaderError) as found:
+        fast_header(SendMessageRequestHeaderV2)(TypedCommand(310, header=header))
+    assert str(found.value) == str(expected.value)
+
+
+def test_header_that_is_handed_on_reads_as_another_class_and_with_other_fields() -> None:
+    command = TypedCommand(310, header=SEND)
+    assert fast_header(SendMessageRequestHeaderV2)(command) is SEND
+    with pytest.raises(HeaderError):
+        decode_header(SendMessageRequestHeader, command)
+    command.replace_fields({**SEND_FIELDS, "b": "Other"})
+    assert decode_header(SendMessageRequestHeaderV2, command) == attrs.evolve(SEND, topic="Other")
+
+
 TEXTS = {
     Kind.TEXT: st.text(st.characters(codec="utf-8"), max_size=6),
     Kind.INT32: st.integers(-(2**31), 2**31 - 1).map(str),
@@ -278,6 +307,9 @@ def test_all_forms_read_alike_and_write_back(header_class: Any, data: st.DataObj
     header = decode_header(header_class, own_command(fields))
     assert decode_header(header_class, json_command(fields)) == header
     assert decode_header(header_class, binary_command(fields)) == header
+    handed = TypedCommand(0, header=header)
+    assert decode_header(header_class, handed) is header
+    assert handed.ext_fields == encode_header(header)
     defaults = {field.wire for field in wire_fields(header_class) if field.default is not None}
     written = encode_header(header)
     assert {wire: text for wire, text in written.items() if wire in fields or wire not in defaults} == fields

@@ -37,8 +37,8 @@ from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, decode_properties
 from twisted_mq.protocol.wire.answers import answer_encoder
-from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.command import RESPONSE_FLAG, RemotingCommand
+from twisted_mq.protocol.wire.header_codec import TypedCommand, fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
 from twisted_mq.remoting.channel import Answer, Channel, Ready
 from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, PutResult, PutStatus
@@ -87,16 +87,29 @@ class SendAnswers:
 
         `queue_id` is the requested queue if the message is in another one. The offset is that of the message's queue.
         """
-        offsets = result.physical_offsets
         return self._encode(
             command, code, None, 0,
-            msg_id=offset_message_ids(self._store_host, offsets) if offsets else self._message_id % result.physical_offset,
+            msg_id=self._message_ids(result),
             queue_id=message.queue_id if queue_id is None else queue_id,
             queue_offset=result.queue_offset,
             transaction_id=message.property_map.get("UNIQ_KEY", ""),
             batch_uniq_id=batch_uniq_id,
             recall_handle=recall_handle,
         )  # fmt: skip
+
+    def handed(self, command: RemotingCommand, message: InnerMessage, result: PutResult) -> TypedCommand:
+        """Return the answer to this process's own proxy: its header is handed on as it is."""
+        header = SendMessageResponseHeader(
+            msg_id=self._message_ids(result),
+            queue_id=message.queue_id,
+            queue_offset=result.queue_offset,
+            transaction_id=message.property_map.get("UNIQ_KEY", ""),
+        )
+        return TypedCommand(_SUCCESS, command.opaque, RESPONSE_FLAG, header=header)
+
+    def _message_ids(self, result: PutResult) -> str:
+        offsets = result.physical_offsets
+        return offset_message_ids(self._store_host, offsets) if offsets else self._message_id % result.physical_offset
 
     def shaped(self, serialize_type: int) -> SentAnswers:
         """Return the encoder of many of these answers."""
@@ -335,6 +348,8 @@ class SendMessageProcessor:
             puts.record(size, result.message_count)
         if self._has_to_wait and message.property_map.get("WAIT") != "false":
             return self._when_durable(command, message, result, sent or self._answers.sent)
+        if sent is None and type(command) is TypedCommand:
+            return self._answers.handed(command, message, result)
         return (sent or self._answers.sent)(command, message, result, _SUCCESS)
 
     def _not_stored(self, result: PutResult) -> BrokerError:
