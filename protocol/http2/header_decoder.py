@@ -37,11 +37,11 @@ class HeaderDecoder:
         try:
             return self._decode(block)
         except IndexError:
-            raise HeaderError("header block is cut off") from None
+            raise HeaderError("header block is cut off, or names a header that is in no table") from None
 
     def _decode(self, block: bytes) -> list[Pair]:
         found: list[Pair] = []
-        room, at, end = self.most_bytes, 0, len(block)
+        entries, room, at, end = self._entries, self.most_bytes, 0, len(block)
         while at < end:
             octet = block[at]
             at += 1
@@ -49,7 +49,9 @@ class HeaderDecoder:
                 index = octet & 0x7F
                 if index == 0x7F:
                     index, at = _number(block, at, index)
-                pair = STATIC[index] if 0 < index < DYNAMIC else self._dynamic(index)
+                if not index:
+                    raise HeaderError("no header has the index 0")
+                pair = STATIC[index] if index < DYNAMIC else entries[index - DYNAMIC]
             elif octet & 0xE0 == 0x20:
                 if found:
                     raise HeaderError("the size of the dynamic table changes within a header block")
@@ -63,7 +65,7 @@ class HeaderDecoder:
                 if not index:
                     name, at = _text(block, at, end)
                 else:
-                    name = (STATIC[index] if index < DYNAMIC else self._dynamic(index))[0]
+                    name = (STATIC[index] if index < DYNAMIC else entries[index - DYNAMIC])[0]
                 value, at = _text(block, at, end)
                 pair = name, value
                 if octet & 0x40:
@@ -73,12 +75,6 @@ class HeaderDecoder:
                 raise HeadersTooLarge(self.most_bytes)
             found.append(pair)
         return found
-
-    def _dynamic(self, index: int) -> Pair:
-        """Return an entry of the dynamic table by its number."""
-        if DYNAMIC <= index < DYNAMIC + len(self._entries):
-            return self._entries[index - DYNAMIC]
-        raise HeaderError(f"no header has the index {index}")
 
     def _resize(self, block: bytes, at: int, size: int) -> int:
         if size == 0x1F:

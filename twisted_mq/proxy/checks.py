@@ -73,7 +73,7 @@ def check_message(message: Any, options: ProxyOptions, max_body_bytes: int, now_
 
 
 def _check_text(code: str, name: str, text: str, no: str = "") -> None:
-    if not text:
+    if not text or (text.isprintable() and not text.isspace() and not (no and no in text)):
         return
     if not text.strip():
         raise ProxyError(code, f"{name} is blank")
@@ -105,7 +105,7 @@ def _check_properties(message: Any, options: ProxyOptions) -> None:
     for name, value in properties.items():
         if name in RESERVED_PROPERTIES:
             raise ProxyError("ILLEGAL_MESSAGE_PROPERTY_KEY", f"property {name} is a system property")
-        if _has_control(name) is not None or _has_control(value) is not None:
+        if (not name.isprintable() and _has_control(name)) or (not value.isprintable() and _has_control(value)):
             raise ProxyError("ILLEGAL_MESSAGE_PROPERTY_KEY", f"property {name!r} has control characters")
         size += len(name.encode()) + len(value.encode())
     if size > options.max_user_property_size:

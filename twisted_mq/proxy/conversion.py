@@ -106,7 +106,8 @@ def outgoing(message: Any, topic: str, host: str, now_ms: int, most_bytes: int) 
     born_ms = milliseconds(system.born_timestamp) if system.HasField("born_timestamp") else now_ms
     properties[PROPERTY_BORN_TIMESTAMP] = str(born_ms)
     body = bytes(message.body)
-    _check_digest(system, body)
+    if system.HasField("body_digest"):
+        _check_digest(system, body)
     if system.body_encoding == GZIP:
         body = zlib.compress(_inflated(body, most_bytes))
         sys_flag |= ZLIB_FLAGS

@@ -152,8 +152,11 @@ class Sending:
             return await self._send_batch(client, topic, queues, sent)
         broker_name, queue_id = self._queue(queues, sent[0])
         answer = await self._put(client, topic, broker_name, queue_id, sent[0])
-        entry = self._entry(client, topic, broker_name, sent[0], answer)
-        return SendMessageResponse(status=entry.status, entries=[entry])
+        response = SendMessageResponse()
+        entry = response.entries.add()
+        self._fill(entry, client, topic, broker_name, sent[0], answer)
+        response.status.CopyFrom(entry.status)
+        return response
 
     def _writable(self, topic: str, route: TopicRouteData) -> list[tuple[str, int]]:
         """Return the queues of a topic that take messages, as long as its route is the same."""
@@ -217,33 +220,38 @@ class Sending:
                 await deferLater(self._parts.clock, 0)
             try:
                 answer = await self._put(client, topic, broker_name, queue_id, one)
-                entries.append(self._entry(client, topic, broker_name, one, answer))
+                entry = SendResultEntry()
+                self._fill(entry, client, topic, broker_name, one, answer)
+                entries.append(entry)
             except RocketMQError as error:
                 entries.append(SendResultEntry(status=status_of(error)))
         common = common_status(entry.status for entry in entries)
         return SendMessageResponse(status=common, entries=entries)
 
-    def _entry(self, client: GrpcClient, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand) -> Any:
+    def _fill(
+        self, entry: Any, client: GrpcClient, topic: str, broker_name: str, sent: Outgoing, answer: RemotingCommand
+    ) -> None:
+        """Set what an entry says of a message that a broker has answered. Raises BrokerError if it is not stored."""
         name = STORED.get(ResponseCode(answer.code)) if answer.code in _STORED_CODES else None
         if name is None:
             raise BrokerError(answer.code, answer.remark or "")
         if name != "OK":
-            return SendResultEntry(status=status(name, answer.remark or ""))
+            entry.status.CopyFrom(status(name, answer.remark or ""))
+            return
         header = _answered(answer)
-        entry = SendResultEntry(
-            status=ok(),
-            message_id=sent.properties["UNIQ_KEY"],
-            offset=header.queue_offset,
-            transaction_id=header.transaction_id or "",
-            recall_handle=header.recall_handle or "",
-        )
+        entry.status.CopyFrom(ok())
+        entry.message_id = sent.properties["UNIQ_KEY"]
+        entry.offset = header.queue_offset
+        if header.transaction_id:
+            entry.transaction_id = header.transaction_id
+        if header.recall_handle:
+            entry.recall_handle = header.recall_handle
         if sent.sys_flag & MessageSysFlag.TRANSACTION_PREPARED_TYPE:
             entry.transaction_id = entry.transaction_id or entry.message_id
             _, _, physical_offset = decode_offset_message_id(header.msg_id)
             self.transactions.remember(
                 client.client_id, topic, entry.transaction_id, broker_name, header.queue_offset, physical_offset
             )
-        return entry
 
     async def end_transaction(self, client: GrpcClient, request: Any) -> Any:
         """Handle EndTransaction: commit or roll back."""

@@ -108,9 +108,10 @@ class MessagingService:
 
     async def _client(self, call: Call) -> GrpcClient:
         """Return the authenticated client of a call. Raises ProxyError."""
+        if self._authentication.secret_of is None:
+            return self.clients.stranger(call, None)
         client_id_of(call)
-        user = await self._authentication.check(call) if self._authentication.secret_of is not None else None
-        return self.clients.stranger(call, user)
+        return self.clients.stranger(call, await self._authentication.check(call))
 
     def _status(self, name: str, call: Call, error: Exception) -> Any:
         if isinstance(error, defer.CancelledError):

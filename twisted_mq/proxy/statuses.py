@@ -36,9 +36,12 @@ def status(code: str, message: str = "") -> Any:
     return Status(code=Code.Value(code), message=message or code)
 
 
+_OK = status("OK")
+
+
 def ok() -> Any:
-    """Return the Status of success."""
-    return status("OK")
+    """Return the Status of success. It is one for all answers, which copy it."""
+    return _OK
 
 
 def status_of(error: Exception) -> Any | None:
