@@ -1,7 +1,7 @@
 """Encodes the headers of answers (HPACK, RFC 7541). They are nearly always the same, so their blocks are kept.
 
 The headers of every answer enter the dynamic table once, the others never do. Texts are not Huffman-coded: an answer whose
-headers are in the tables has no texts. A client whose table is smaller than TABLE_BYTES is told that its table stays empty.
+headers are in the tables has no texts. For a client whose table is smaller than TABLE_BYTES the table stays empty.
 """
 
 from __future__ import annotations

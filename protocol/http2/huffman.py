@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from twisted_mq.protocol.http2.errors import HeaderError
 
 END = 256
-"""The symbol that never stands in a text. A text's last octet is filled with its first bits, which are ones."""
+"""The symbol that is in no text. A text's last octet is filled with its first bits, which are ones."""
 LENGTHS = (
     *(13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28),
     *(28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28),

@@ -77,12 +77,12 @@ _head = HEAD.unpack_from
 
 @attrs.frozen(kw_only=True)
 class ServerSettings:
-    """What the server tells its clients. It holds from the first frame on."""
+    """The settings that the server sends. They hold from the first frame on."""
 
     streams: int
     stream_window: int
     connection_window: int
-    """What the window of all streams together has beyond its size at the start."""
+    """The bytes that the window of all streams together has beyond its size at the start."""
     header_bytes: int
 
     def frames(self) -> bytes:
@@ -117,7 +117,7 @@ class _Block:
 
 
 class ServerConnection:
-    """One connection. `streams` are the open ones, `room` is what the client takes on all of them together."""
+    """The server's side of a connection. `streams` are the open ones, `room` is what the client takes on all of them together."""
 
     def __init__(self, settings: ServerSettings, repeated: Block = ()) -> None:
         self._settings = settings
@@ -417,7 +417,7 @@ class ServerConnection:
         return True
 
     def send_headers(self, stream_id: int, headers: Block, end: bool = False) -> bool:
-        """Write a header block. With `end` it ends the stream, and a client that is still sending is told to stop.
+        """Write a header block. With `end` it ends the stream, and a client that is still sending gets a reset.
 
         Return False if the stream is closed.
         """

@@ -1,4 +1,6 @@
-"""Frames of HTTP/2 (RFC 9113, 4 and 6): the head of each, and what is in those of fixed fields.
+"""Frames of HTTP/2 (RFC 9113, 4 and 6). FRAME_HEAD begins each of them.
+
+The content of DATA and HEADERS may begin with the length of its padding (flag 0x8), that of HEADERS with PRIORITY's fields (0x20).
 
 offset  size  name
 0       1     length_high   the first octet of the length of what follows, which has 24 bits
@@ -6,8 +8,6 @@ offset  size  name
 3       1     kind          0 DATA, 1 HEADERS
 4       1     flags         0x1 END_STREAM, 0x4 END_HEADERS
 5       4     stream_id     the first bit is reserved
-
-DATA (0) and HEADERS (1) may begin with the length of their padding (flag 0x8), HEADERS may have PRIORITY's fields next (0x20).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PRIORITY_FIELDS = construct.Struct("depends_on" / construct.Int32ub, "weight" / 
 """The first bit of `depends_on` says that the dependency is exclusive."""
 RESET_FIELDS = construct.Struct("error_code" / construct.Int32ub)
 SETTING_FIELDS = construct.Struct("number" / construct.Int16ub, "value" / construct.Int32ub)
-"""One setting. A SETTINGS frame has any number of them."""
+"""A setting. A SETTINGS frame has any number of them."""
 PING_FIELDS = construct.Struct("content" / construct.Bytes(8))
 GOAWAY_FIELDS = construct.Struct("last_stream_id" / construct.Int32ub, "error_code" / construct.Int32ub)
 """Any bytes may follow."""

@@ -33,7 +33,7 @@ _DIGITS = {Kind.TEXT: 0, Kind.INT32: 9, Kind.INT64: 18}
 
 @attrs.define(eq=False)
 class TypedCommand(RemotingCommand):
-    """A command that was made here. Whoever reads its header in this process gets the header itself, not its text.
+    """A command that was made here. Readers of its header in this process get the header itself, not its text.
 
     `ext_fields` has the text all the same, encoded at the first call. Values that the wire has no place for are refused as
     if they had come over it.

@@ -1,4 +1,4 @@
-"""The server of the gRPC port (h2 on Twisted's reactor) beside grpcio's asyncio server: calls a second, processor time a call.
+"""The server of the gRPC port beside grpcio's asyncio server: calls a second, processor time a call.
 
 .venv/bin/python -m tests.bench.bench_grpc_servers [--seconds 4] [--in-flight 1,32]
 
@@ -43,7 +43,7 @@ def answer_at_once() -> Any:
     return v2.SendMessageResponse(status={"code": 20000, "message": "OK"}, entries=[entry])
 
 
-def h2_bare() -> None:
+def own_bare() -> None:
     """Serve by this project's server alone."""
     from twisted.internet import reactor
 
@@ -58,7 +58,7 @@ def h2_bare() -> None:
     reactor.run()  # type: ignore[attr-defined]
 
 
-def h2_broker() -> None:
+def own_broker() -> None:
     """Serve a broker in memory."""
     from twisted.internet import reactor
 
@@ -143,9 +143,9 @@ def _with_broker(reactor: Any, begin: Callable[[Any], object]) -> None:
 
 
 SERVERS: dict[str, Callable[[], None]] = {
-    "h2 bare": h2_bare,
+    "own bare": own_bare,
     "grpcio asyncio bare": grpcio_bare,
-    "h2 with broker": h2_broker,
+    "own with broker": own_broker,
     "grpcio asyncio with broker": grpcio_broker,
 }
 

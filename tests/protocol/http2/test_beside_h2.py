@@ -64,7 +64,7 @@ OTHER_CODES = [
     ["refused", ErrorCode.FRAME_SIZE_ERROR, "refused", ErrorCode.PROTOCOL_ERROR],  # in a header block
     ["refused", ErrorCode.ENHANCE_YOUR_CALM, "refused", ErrorCode.PROTOCOL_ERROR],  # too many headers, on no stream
 ]
-"""What h2 and ours refuse with different codes: ours is that of the RFC, or the frame is wrong in both ways."""
+"""Refusals with different codes, that of h2 and ours: ours is that of the RFC, or the frame is wrong in both ways."""
 
 REQUEST = [(":method", "POST"), (":path", "/a"), ("x", "y" * 30)]
 BLOCKS = st.one_of(
