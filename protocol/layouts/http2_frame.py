@@ -1,13 +1,14 @@
 """Frames of HTTP/2 (RFC 9113, 4 and 6). FRAME_HEAD begins each of them.
 
-The content of DATA and HEADERS may begin with the length of its padding (flag 0x8), that of HEADERS with PRIORITY's fields (0x20).
+The content of DATA and HEADERS may begin with the length of its padding (flag 0x8). Fields of PRIORITY may
+begin that of HEADERS (0x20).
 
 offset  size  name
 0       1     length_high   the first octet of the length of what follows, which has 24 bits
 1       2     length_low
 3       1     kind          0 DATA, 1 HEADERS
 4       1     flags         0x1 END_STREAM, 0x4 END_HEADERS
-5       4     stream_id     the first bit is reserved
+5       4     stream_id
 """
 
 from __future__ import annotations
