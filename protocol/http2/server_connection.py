@@ -28,6 +28,15 @@ from twisted_mq.protocol.http2.events import (
     UnknownFrame,
     WindowGrew,
 )
+from twisted_mq.protocol.http2.frame_checks import (
+    FRAME_BYTES,
+    MOST_WINDOW,
+    check_connection,
+    check_priority,
+    check_setting,
+    check_size,
+    unpadded,
+)
 from twisted_mq.protocol.http2.header_decoder import HeaderDecoder
 from twisted_mq.protocol.http2.header_encoder import Block, HeaderEncoder
 from twisted_mq.protocol.layouts.http2_frame import (
@@ -61,11 +70,8 @@ from twisted_mq.protocol.layouts.http2_frame import (
     frame_head,
 )
 
-FRAME_BYTES = 16_384
-"""The limit of a received frame, and of a sent one until the client allows more (RFC 9113, 4.2)."""
 WINDOW = 65_535
 """The size of every window at the start."""
-MOST_WINDOW = 2**31 - 1
 MOST_CONTINUATIONS = 64
 """The limit of CONTINUATION frames behind one HEADERS frame (CVE-2024-27316)."""
 BLOCK_FACTOR = 4
@@ -198,9 +204,9 @@ class ServerConnection:
 
     def _headers(self, flags: int, stream_id: int, content: bytes) -> None:
         if flags & (PADDED | WITH_PRIORITY):
-            content = _unpadded(flags, content)
+            content = unpadded(flags, content)
             if flags & WITH_PRIORITY:
-                _check_priority(stream_id, content[: PRIORITY_PART.size])
+                check_priority(stream_id, content[: PRIORITY_PART.size])
                 content = content[PRIORITY_PART.size :]
         if not stream_id & 1:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"HEADERS on stream {stream_id}")
@@ -259,7 +265,7 @@ class ServerConnection:
             taken = 0
         self._taken = taken
         if flags & PADDED:
-            content = _unpadded(flags, content)
+            content = unpadded(flags, content)
         stream = self.streams.get(stream_id)
         if stream is None:
             self._check_was_open(stream_id, "DATA")
@@ -286,12 +292,12 @@ class ServerConnection:
     def _priority(self, flags: int, stream_id: int, content: bytes) -> None:
         if not stream_id:
             raise Http2Error(ErrorCode.PROTOCOL_ERROR, "PRIORITY without a stream")
-        _check_size("PRIORITY", content, PRIORITY_PART.size)
-        _check_priority(stream_id, content)
+        check_size("PRIORITY", content, PRIORITY_PART.size)
+        check_priority(stream_id, content)
         self._events.append(PriorityReceived())
 
     def _rst_stream(self, flags: int, stream_id: int, content: bytes) -> None:
-        _check_size("RST_STREAM", content, RESET_PART.size)
+        check_size("RST_STREAM", content, RESET_PART.size)
         if self.streams.pop(stream_id, None) is not None:
             self._events.append(StreamReset(stream_id))
         else:
@@ -299,9 +305,9 @@ class ServerConnection:
             self._events.append(LateReset(stream_id))
 
     def _settings_received(self, flags: int, stream_id: int, content: bytes) -> None:
-        _check_connection("SETTINGS", stream_id)
+        check_connection("SETTINGS", stream_id)
         if flags & ACK:
-            _check_size("answer to SETTINGS", content, 0)
+            check_size("answer to SETTINGS", content, 0)
             return
         if len(content) % SETTING_PART.size:
             raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"SETTINGS of {len(content)} bytes")
@@ -311,11 +317,7 @@ class ServerConnection:
         self._events.append(SettingsReceived())
 
     def _take_setting(self, number: int, value: int) -> None:
-        rule = _SETTING_RULES.get(number)
-        if rule is not None:
-            low, high, code = rule
-            if not low <= value <= high:
-                raise Http2Error(code, f"setting {Setting(number).name} is {value}")
+        check_setting(number, value)
         if number == Setting.INITIAL_WINDOW_SIZE:
             more, self._first_room = value - self._first_room, value
             for stream in self.streams.values():
@@ -331,8 +333,8 @@ class ServerConnection:
         raise Http2Error(ErrorCode.PROTOCOL_ERROR, "PUSH_PROMISE of a client")
 
     def _ping(self, flags: int, stream_id: int, content: bytes) -> None:
-        _check_connection("PING", stream_id)
-        _check_size("PING", content, PING_PART.size)
+        check_connection("PING", stream_id)
+        check_size("PING", content, PING_PART.size)
         if flags & ACK:
             self._events.append(PingAnswered(content))
             return
@@ -340,14 +342,14 @@ class ServerConnection:
         self._events.append(PingReceived())
 
     def _goaway(self, flags: int, stream_id: int, content: bytes) -> None:
-        _check_connection("GOAWAY", stream_id)
+        check_connection("GOAWAY", stream_id)
         if len(content) < GOAWAY_PART.size:
             raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"GOAWAY of {len(content)} bytes")
         _, code = GOAWAY_PART.unpack_from(content)
         self._events.append(GoAwayReceived(code))
 
     def _window_update(self, flags: int, stream_id: int, content: bytes) -> None:
-        _check_size("WINDOW_UPDATE", content, WINDOW_PART.size)
+        check_size("WINDOW_UPDATE", content, WINDOW_PART.size)
         (more,) = WINDOW_PART.unpack(content)
         more &= STREAM_BITS
         if not more:
@@ -462,43 +464,6 @@ class ServerConnection:
         self._out.append(frame(GOAWAY, 0, 0, GOAWAY_PART.pack(last_stream_id, code) + reason))
 
 
-def _unpadded(flags: int, content: bytes) -> bytes:
-    """Return a frame's content without its padding. Raises Http2Error."""
-    if not flags & PADDED:
-        return content
-    if not content:
-        raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, "frame without the length of its padding")
-    if content[0] >= len(content):
-        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"padding of {content[0]} bytes in a frame of {len(content)}")
-    return content[1 : len(content) - content[0]]
-
-
-def _check_priority(stream_id: int, content: bytes) -> None:
-    """Raise Http2Error for a stream that depends on itself."""
-    _check_size("priority", content, PRIORITY_PART.size)
-    depends_on, _ = PRIORITY_PART.unpack(content)
-    if depends_on & STREAM_BITS == stream_id:
-        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} depends on itself")
-
-
-def _check_size(kind: str, content: bytes, size: int) -> None:
-    if len(content) != size:
-        raise Http2Error(ErrorCode.FRAME_SIZE_ERROR, f"{kind} of {len(content)} bytes, it has {size}")
-
-
-def _check_connection(kind: str, stream_id: int) -> None:
-    """Raise Http2Error for a frame of the connection that names a stream."""
-    if stream_id:
-        raise Http2Error(ErrorCode.PROTOCOL_ERROR, f"{kind} on stream {stream_id}")
-
-
-_SETTING_RULES: Mapping[int, tuple[int, int, ErrorCode]] = {
-    Setting.ENABLE_PUSH: (0, 1, ErrorCode.PROTOCOL_ERROR),
-    Setting.INITIAL_WINDOW_SIZE: (0, MOST_WINDOW, ErrorCode.FLOW_CONTROL_ERROR),
-    Setting.MAX_FRAME_SIZE: (FRAME_BYTES, (1 << 24) - 1, ErrorCode.PROTOCOL_ERROR),
-    Setting.ENABLE_CONNECT_PROTOCOL: (0, 1, ErrorCode.PROTOCOL_ERROR),
-}
-"""The least and the greatest value of a setting, and the error otherwise."""
 _RECEIVED: Mapping[int, Callable[[ServerConnection, int, int, bytes], None]] = {
     DATA: ServerConnection._data,
     HEADERS: ServerConnection._headers,

@@ -30,7 +30,8 @@ from hypothesis import strategies as st
 
 from twisted_mq.protocol.http2 import events
 from twisted_mq.protocol.http2.errors import Http2Error
-from twisted_mq.protocol.http2.server_connection import FRAME_BYTES, ServerConnection, ServerSettings
+from twisted_mq.protocol.http2.frame_checks import FRAME_BYTES
+from twisted_mq.protocol.http2.server_connection import ServerConnection, ServerSettings
 from twisted_mq.protocol.layouts.http2_frame import (
     CONTINUATION,
     DATA,
