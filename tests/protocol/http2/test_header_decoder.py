@@ -56,6 +56,9 @@ def test_any_bytes_are_read_or_refused_as_by_hpack(blocks):
         b"\x40\x01a",
         b"\x3f\xe2\x1f",  # a table of 4097 bytes
         b"\x82\x20",  # the table's size after a header
+        b"\x00\x84\xff\xff\xff\xff\x01a",  # the end of Huffman's code in a text
+        b"\x00\x81\xfe\x01a",  # a text that ends within a code
+        b"\x00\x82\x1f\xff\x01a",  # filled with more than seven bits
     ],
 )
 def test_block_is_refused(block):
