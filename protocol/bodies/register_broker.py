@@ -7,15 +7,19 @@ The deflated form, before zlib (all numbers 4 bytes, big-endian):
     length, filterServerList as JSON
     count,  then for each static topic: length, TopicQueueMappingInfo as JSON     (brokers from V5_0_0 on)
 
-Topic texts have no topicSysFlag and no order: these are lost on the way, as with Apache.
+REGISTRATION declares it; writer and reader take its sections in its order. Topic texts have no topicSysFlag and no order:
+these are lost on the way, as with Apache.
 """
 
 from __future__ import annotations
 
 import functools
+import struct
 import zlib
+from collections.abc import Sequence
 
 import attrs
+import construct
 from attrs import field
 
 from twisted_mq.protocol.bodies.codec import decode_body, decode_value, encode_body
@@ -33,6 +37,19 @@ V5_0_0 = 413
 """MQVersion ordinal from which on the deflated form ends with static topics."""
 
 NAME = "RegisterBrokerBody"
+
+_NUMBER = construct.Int32sb
+LENGTH = struct.Struct(_NUMBER.fmtstr)
+"""A number before a piece: its bytes, or before several: how many they are."""
+_PIECE = construct.Prefixed(_NUMBER, construct.GreedyBytes)
+_PIECES = construct.PrefixedArray(_NUMBER, _PIECE)
+REGISTRATION = construct.Struct(
+    "data_version" / _PIECE,
+    "topics" / _PIECES,
+    "filter_servers" / _PIECE,
+    "static_topics" / construct.Optional(_PIECES),
+)
+SECTIONS = tuple(subcon.name for subcon in REGISTRATION.subcons)
 
 
 @attrs.frozen
@@ -87,8 +104,11 @@ def parse_attributes(text: bytes) -> dict[str, str]:
     return attributes
 
 
-def _with_length(data: bytes) -> bytes:
-    return len(data).to_bytes(4, "big") + data
+def _section(value: bytes | Sequence[bytes]) -> bytes:
+    """Return a piece behind its length, or pieces behind their count."""
+    if isinstance(value, bytes):
+        return LENGTH.pack(len(value)) + value
+    return b"".join((LENGTH.pack(len(value)), *map(_section, value)))
 
 
 def encode_register_broker(body: RegisterBrokerBody, compressed: bool) -> bytes:
@@ -96,10 +116,10 @@ def encode_register_broker(body: RegisterBrokerBody, compressed: bool) -> bytes:
     if not compressed:
         return encode_body(body)
     wrapper = body.topic_config_serialize_wrapper
-    parts = [_with_length(encode_body(wrapper.data_version)), len(wrapper.topic_config_table).to_bytes(4, "big")]
-    parts += [_with_length(topic_config_text(config).encode()) for config in wrapper.topic_config_table.values()]
-    parts.append(_with_length(encode_body(body.filter_server_list)))
-    mappings = wrapper.topic_queue_mapping_info_map
-    parts.append(len(mappings).to_bytes(4, "big"))
-    parts += [_with_length(encode_body(mapping)) for mapping in mappings.values()]
-    return zlib.compress(b"".join(parts), 9)
+    sections: dict[str, bytes | list[bytes]] = {
+        "data_version": encode_body(wrapper.data_version),
+        "topics": [topic_config_text(config).encode() for config in wrapper.topic_config_table.values()],
+        "filter_servers": encode_body(body.filter_server_list),
+        "static_topics": [encode_body(mapping) for mapping in wrapper.topic_queue_mapping_info_map.values()],
+    }
+    return zlib.compress(b"".join(_section(sections[name]) for name in SECTIONS), 9)

@@ -8,18 +8,20 @@ from __future__ import annotations
 import functools
 import re
 import zlib
-from collections.abc import Generator
-from typing import Annotated
+from collections.abc import Callable, Generator
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import attrs
 import msgspec
 
 from twisted_mq.protocol.bodies.codec import decode_body, decode_value
 from twisted_mq.protocol.bodies.register_broker import (
+    LENGTH,
     MAX_INFLATED_BYTES,
     MAX_TEXT_BYTES,
     MAX_TOPICS,
     NAME,
+    SECTIONS,
     V5_0_0,
     RegisterBrokerBody,
     named_topic_config,
@@ -46,7 +48,9 @@ class RegisteredTopics:
     filter_servers: list[str] | None = None
 
 
-Steps = Generator[None, None, RegisteredTopics]
+Read = TypeVar("Read")
+Section: TypeAlias = Generator[None, None, Read]
+Steps = Section[RegisteredTopics]
 
 
 def decode_register_broker(data: bytes, compressed: bool, broker_version: int) -> RegisterBrokerBody:
@@ -88,10 +92,10 @@ class _Parts:
         self._position = 0
 
     def count(self) -> int:
-        """Read a number of pieces: not more than can follow, at 4 bytes each, nor than MAX_TOPICS."""
+        """Read a number of pieces: not more than can follow, each with its length, nor than MAX_TOPICS."""
         count = self._number()
         left = len(self._data) - self._position
-        if not 0 <= count <= left // 4:
+        if not 0 <= count <= left // LENGTH.size:
             raise BodyError(NAME, f"{count} entries announced, {left} bytes are left")
         if count > MAX_TOPICS:
             raise BodyError(NAME, f"{count} topics, more than {MAX_TOPICS}")
@@ -106,29 +110,45 @@ class _Parts:
         return self._data[start:end]
 
     def _number(self) -> int:
-        end = self._position + 4
+        end = self._position + LENGTH.size
         if end > len(self._data):
             raise BodyError(NAME, f"the inflated body ends at {len(self._data)}, inside of a number")
-        number = int.from_bytes(self._data[self._position : end], "big", signed=True)
+        number: int = LENGTH.unpack_from(self._data, self._position)[0]
         self._position = end
         return number
 
 
 def _read_deflated(data: bytes, with_static_topics: bool) -> Steps:
     parts = _Parts((yield from _inflate(data)))
-    data_version = decode_body(DataVersion, _short(parts.piece(), "dataVersion"))
+    read: dict[str, Any] = {}
+    for name in SECTIONS:
+        if name in _OF_ONE_PIECE:
+            read[name] = _OF_ONE_PIECE[name](parts.piece())
+        elif with_static_topics or name != "static_topics":
+            read[name] = yield from _OF_PIECES[name](parts)
+    return RegisteredTopics(**read)
+
+
+def _data_version(piece: bytes) -> DataVersion:
+    return decode_body(DataVersion, _short(piece, "dataVersion"))
+
+
+def _filter_servers(piece: bytes) -> list[str]:
+    servers: list[str] = decode_body(list[str], _short(piece, "filterServerList"))
+    return servers
+
+
+def _topics(parts: _Parts) -> Section[dict[str, TopicConfig]]:
     configs: dict[str, TopicConfig] = {}
     for number in range(parts.count()):
         name, config = named_topic_config(_text(parts.piece()))
         configs[name] = config
         if number % TOPICS_OF_STEP == TOPICS_OF_STEP - 1:
             yield
-    filter_servers = decode_body(list[str], _short(parts.piece(), "filterServerList"))
-    mappings = (yield from _static_topics(parts)) if with_static_topics else {}
-    return RegisteredTopics(configs, data_version, mappings, filter_servers)
+    return configs
 
 
-def _static_topics(parts: _Parts) -> Generator[None, None, dict[str, TopicQueueMappingInfo]]:
+def _static_topics(parts: _Parts) -> Section[dict[str, TopicQueueMappingInfo]]:
     mappings: dict[str, TopicQueueMappingInfo] = {}
     size = 0
     for _ in range(parts.count()):
@@ -140,6 +160,10 @@ def _static_topics(parts: _Parts) -> Generator[None, None, dict[str, TopicQueueM
             size = 0
             yield
     return mappings
+
+
+_OF_ONE_PIECE: dict[str, Callable[[bytes], Any]] = {"data_version": _data_version, "filter_servers": _filter_servers}
+_OF_PIECES: dict[str, Callable[[_Parts], Section[Any]]] = {"topics": _topics, "static_topics": _static_topics}
 
 
 def _mapping(text: bytes) -> TopicQueueMappingInfo:

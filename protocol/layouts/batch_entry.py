@@ -24,8 +24,9 @@ import construct
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
-from twisted_mq.protocol.layouts.derive import derive_runs
+from twisted_mq.protocol.layouts.derive import derive_runs, require_variable
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
+from twisted_mq.protocol.layouts.value_order import Packer
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.text.java import parse_int, utf8
 from twisted_mq.protocol.text.properties import (
@@ -49,9 +50,10 @@ BATCH_MESSAGE = construct.Struct(
 )
 
 _BEFORE_BODY, _BEFORE_PROPERTIES = derive_runs(BATCH_MESSAGE)
-_HEAD = _BEFORE_BODY.as_struct()
-_FLAG_AND_LENGTH = _BEFORE_BODY.as_struct("flag", "body_length")
-_PROPERTIES_LENGTH = _BEFORE_PROPERTIES.as_struct()
+_HEAD = _BEFORE_BODY.of_all("size", "magic", "body_crc", "flag", "body_length")
+_FLAG_AND_LENGTH = _BEFORE_BODY.of("flag", "body_length")
+_PROPERTIES_LENGTH = _BEFORE_PROPERTIES.of_all("properties_length")
+require_variable(BATCH_MESSAGE, "body", "properties")
 LEAST_ENTRY_BYTES: int = _BEFORE_BODY.size + _BEFORE_PROPERTIES.size
 _TO_UNWRAP = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
 
@@ -161,10 +163,10 @@ def _read_alike(data: bytes) -> Columns | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _entry_struct(body_bytes: int, properties_bytes: int) -> struct.Struct:
+def _entry_struct(body_bytes: int, properties_bytes: int) -> Packer:
     """Return the struct of flag, body and properties of an entry, each length before its field."""
     (whole,) = derive_runs(BATCH_MESSAGE, body_length=body_bytes, properties_length=properties_bytes)
-    return whole.as_struct("flag", "body_length", "body", "properties_length", "properties")
+    return whole.of("flag", "body_length", "body", "properties_length", "properties")
 
 
 def iterate_batch(data: bytes | memoryview) -> Iterator[BatchEntry]:

@@ -6,19 +6,25 @@ Messages that are all of one length become rows of numpy columns, others are pac
 from __future__ import annotations
 
 import functools
-import itertools
-import struct
 import zlib
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
 from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
 from twisted_mq.protocol.layouts.record import CRC_MASK, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS, magic_for
 from twisted_mq.protocol.layouts.record_codec import encode_record
+from twisted_mq.protocol.layouts.value_order import Packer
 
 _LOW_FLAGS = SYS_FLAG_POSITION + 3
 """The byte of sys_flag that has the IPv6 bits."""
+_DIFFERING = ("size", "body_crc", "flag", "queue_offset", "physical_offset", "body_length")
+"""The fields in which the heads of a batch differ."""
+_PARTS = (
+    "size", "magic", "body_crc", "queue_id", "flag", "queue_offset", "physical_offset", "sys_flag", "body_length",
+)  # fmt: skip
+"""The parts of a head: these fields, and each stretch of others by the name of its first one."""
 _FEWEST = 12
 """Columns cost more than they save where fewer messages are alike."""
 
@@ -63,7 +69,7 @@ def encode_records(
         reconsume_times=reconsume_times,
     )
     encode = _encode_alike if alike else _encode_each
-    return encode(pattern, flags, bodies, properties, suffix, len(topic), queue_offset, physical_offset)
+    return encode(pattern, flags, bodies, properties, suffix, topic, queue_offset, physical_offset)
 
 
 def _encode_alike(
@@ -72,23 +78,23 @@ def _encode_alike(
     bodies: Sequence[bytes],
     properties: Sequence[bytes],
     suffix: bytes,
-    topic_bytes: int,
+    topic: bytes,
     queue_offset: int,
     physical_offset: int,
 ) -> tuple[bytearray, list[int]]:
     """Return the records of messages of one length; `pattern` is the first one's."""
-    count, size = len(bodies), len(pattern)
-    records = bytearray(pattern * count)
-    row = _row(pattern[_LOW_FLAGS] & V6_FLAGS, len(bodies[0]), topic_bytes, len(properties[0]) + len(suffix))
+    number, size = len(bodies), len(pattern)
+    records = bytearray(pattern * number)
+    row = _row(pattern[_LOW_FLAGS] & V6_FLAGS, len(bodies[0]), len(topic), len(properties[0]) + len(suffix))
     rows = np.frombuffer(records, row)
-    rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, count) & CRC_MASK
-    if flags.count(flags[0]) < count:
+    rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, number) & CRC_MASK
+    if flags.count(flags[0]) < number:
         rows["flag"] = flags
-    rows["queue_offset"] = np.arange(queue_offset, queue_offset + count)
-    rows["physical_offset"] = np.arange(physical_offset, physical_offset + count * size, size)
+    rows["queue_offset"] = np.arange(queue_offset, queue_offset + number)
+    rows["physical_offset"] = np.arange(physical_offset, physical_offset + number * size, size)
     rows["body"] = np.frombuffer(b"".join(bodies), row["body"])
     rows["properties"] = np.frombuffer(suffix.join(properties) + suffix, row["properties"])
-    return records, [size] * count
+    return records, [size] * number
 
 
 @functools.lru_cache(maxsize=256)
@@ -110,18 +116,18 @@ def _encode_each(
     bodies: Sequence[bytes],
     properties: Sequence[bytes],
     suffix: bytes,
-    topic_bytes: int,
+    topic: bytes,
     queue_offset: int,
     physical_offset: int,
 ) -> tuple[bytes, list[int]]:
     """Return the records of any messages; `pattern` is the one of an empty message."""
-    head, between = _packers(pattern[_LOW_FLAGS] & V6_FLAGS, topic_bytes)
+    head, between = _packers(pattern[_LOW_FLAGS] & V6_FLAGS, len(topic))
     _, magic, _, queue_id, _, _, _, common, _ = head.unpack_from(pattern)
     topic_field, suffix_bytes = between.unpack_from(pattern, head.size)
     pack_head, pack_between, pattern_bytes, checksum = head.pack, between.pack, len(pattern), zlib.crc32
     sizes: list[int] = []
     pieces: list[bytes] = []
-    columns = zip(flags, bodies, properties, itertools.count(queue_offset), strict=False)
+    columns = zip(flags, bodies, properties, count(queue_offset), strict=False)
     for flag, body, text, offset in columns:
         body_bytes, text_bytes = len(body), len(text)
         size = pattern_bytes + body_bytes + text_bytes
@@ -139,8 +145,12 @@ def _encode_each(
 
 
 @functools.lru_cache(maxsize=256)
-def _packers(v6_flags: int, topic_bytes: int) -> tuple[struct.Struct, struct.Struct]:
+def _packers(v6_flags: int, topic_bytes: int) -> tuple[Packer, Packer]:
     """Return packers of what differs in a record's head, with the rest as bytes, and of what is between body and properties."""
     head, between, *_ = derive_runs(MESSAGE, sys_flag=v6_flags, magic=magic_for(topic_bytes), topic_length=topic_bytes)
-    differing = ("size", "body_crc", "flag", "queue_offset", "physical_offset", "body_length")
-    return head.around(*differing), between.around("properties_length")
+    return head.around(_DIFFERING, _PARTS), between.around(
+        ("properties_length",), ("topic_length", "properties_length")
+    )
+
+
+_packers(0, 0)

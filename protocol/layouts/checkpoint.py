@@ -23,8 +23,6 @@ from __future__ import annotations
 
 import construct
 
-from twisted_mq.protocol.layouts.derive import derive_struct
-
 CHECKPOINT_FILE_BYTES = 4096
 
 CHECKPOINT = construct.Struct(
@@ -44,6 +42,3 @@ TIMER_CHECKPOINT = construct.Struct(
     "timestamp" / construct.Int64sb,
     "counter" / construct.Int64sb,
 )
-
-CHECKPOINT_STRUCT = derive_struct(CHECKPOINT)
-TIMER_CHECKPOINT_STRUCT = derive_struct(TIMER_CHECKPOINT)

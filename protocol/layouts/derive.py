@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Iterator
-from mmap import mmap
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 import construct
 
+from twisted_mq.protocol.layouts.value_order import Buffer as Buffer
+from twisted_mq.protocol.layouts.value_order import LayoutError as LayoutError
+from twisted_mq.protocol.layouts.value_order import Packer, in_order, require_names
+
 if TYPE_CHECKING:
     import numpy
-
-Buffer: TypeAlias = bytes | bytearray | memoryview | mmap
 
 _TRANSPARENT = (construct.Renamed, construct.Rebuild, construct.Default, construct.Const)
 """Wrappers that change neither the bytes nor the value read from them."""
@@ -59,32 +60,45 @@ class Run:
         """In bytes."""
         return self.fields[-1].offset + self.fields[-1].size
 
-    def as_struct(self, *names: str) -> struct.Struct:
-        """Return a struct of these fields, or of all without names; the others before the last one are skipped, which is
-        quicker.
-        """
-        last = max(place for place, field in enumerate(self.fields) if not names or field.name in names)
-        formats = (
-            field.format if not names or field.name in names else f"{field.size}x" for field in self.fields[: last + 1]
-        )
-        return struct.Struct(">" + "".join(formats))
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the fields, in the order of their bytes."""
+        return tuple(field.name for field in self.fields)
 
-    def around(self, *names: str) -> struct.Struct:
-        """Return a struct of these fields, with each stretch of others as one bytes value, so that it is packed only once."""
-        stretches = itertools.groupby(self.fields, lambda field: field.name if field.name in names else "")
-        parts = [(name, list(fields)) for name, fields in stretches]
-        formats = [fields[0].format if name else f"{sum(field.size for field in fields)}s" for name, fields in parts]
-        return struct.Struct(">" + "".join(formats))
+    def as_struct(self) -> struct.Struct:
+        """Return a struct of all fields, in the order of their bytes."""
+        return struct.Struct(">" + "".join(field.format for field in self.fields))
+
+    def of_all(self, *names: str) -> Packer:
+        """Return a packer of all fields with values in the order of `names`. Raises LayoutError unless these are all."""
+        return in_order(self.as_struct(), self.names, names)
+
+    def of(self, *names: str) -> Packer:
+        """Return a packer of some fields with values in the order of `names`; the others are skipped, which is quicker.
+
+        Raises LayoutError for a name that is no field of the run.
+        """
+        last = max((place for place, name in enumerate(self.names) if name in names), default=-1)
+        chosen = self.fields[: last + 1]
+        formats = (field.format if field.name in names else f"{field.size}x" for field in chosen)
+        declared = [name for name in self.names if name in names]
+        return in_order(struct.Struct(">" + "".join(formats)), declared, names)
+
+    def around(self, fields: Collection[str], parts: Sequence[str]) -> Packer:
+        """Return a packer of these fields, with each stretch of others as one bytes value, so that it is packed only once.
+
+        `parts` are the names of the values, a stretch has its first field's. Raises LayoutError for other parts.
+        """
+        stretches = itertools.groupby(self.fields, lambda field: field.name if field.name in fields else "")
+        found = [(name, list(those)) for name, those in stretches]
+        formats = [those[0].format if name else f"{sum(field.size for field in those)}s" for name, those in found]
+        return in_order(struct.Struct(">" + "".join(formats)), [those[0].name for _, those in found], parts)
 
     def as_dtype(self) -> numpy.dtype[numpy.void]:
         """Return all fields as a numpy record; byte fields are of the kind `V`, whose values are bytes."""
         import numpy
 
         return numpy.dtype([(field.name, _numpy_kind(field)) for field in self.fields])
-
-
-class LayoutError(TypeError):
-    """A layout of which no fast form can be derived."""
 
 
 class LengthError(ValueError):
@@ -162,14 +176,24 @@ def field_table(layout: construct.Struct, **known: int) -> list[Field]:
     return list(next(derive_runs(layout, **known)).fields)
 
 
-def derive_struct(layout: construct.Struct, **known: int) -> struct.Struct:
-    """Return the first run as one big-endian struct."""
-    return next(derive_runs(layout, **known)).as_struct()
+def derive_struct(layout: construct.Struct, *names: str, **known: int) -> struct.Struct:
+    """Return the first run as one big-endian struct.
+
+    Code that packs and unpacks it by position says so by `names`: raises LayoutError unless they are the fields in order.
+    """
+    run = next(derive_runs(layout, **known))
+    require_names(names or run.names, run.names, "the code")
+    return run.as_struct()
 
 
-def derive_fields(layout: construct.Struct, *names: str, **known: int) -> struct.Struct:
-    """Return a struct of only these fields of the first run, in the layout's order."""
-    return next(derive_runs(layout, **known)).as_struct(*names)
+def derive_head(layout: construct.Struct, *names: str, **known: int) -> Packer:
+    """Return a packer of the whole first run with values in the order of `names`; see `Run.of_all`."""
+    return next(derive_runs(layout, **known)).of_all(*names)
+
+
+def derive_fields(layout: construct.Struct, *names: str, **known: int) -> Packer:
+    """Return a packer of only these fields of the first run, with values in the order of `names`; see `Run.of`."""
+    return next(derive_runs(layout, **known)).of(*names)
 
 
 def _leading_field(layout: construct.Struct, name: str, known: dict[str, int]) -> Field:
@@ -208,13 +232,18 @@ SpanReader: TypeAlias = Callable[[Buffer, int, int, int], list[int]]
 """A buffer, where the field behind the first run begins, its length, where the layout's last field must end."""
 
 
+def require_variable(layout: construct.Struct, *names: str, **known: int) -> None:
+    """Raise LayoutError unless these are the fields between the runs, in this order: for code that has it itself."""
+    require_names(names, [run.follower for run in derive_runs(layout, **known) if run.follower], "the code")
+
+
 def derive_spans(layout: construct.Struct, **known: int) -> SpanReader:
     """Reads where the fields between the runs lie: begin and end of each, in order.
 
     The reader raises LengthError unless all lengths add up; it looks at no byte behind the end.
     """
     first, *rest = derive_runs(layout, **known)
-    steps = [(run.size, run.as_struct(run.fields[-1].name).unpack_from) for run in rest]
+    steps = [(run.size, run.of(run.fields[-1].name).unpack_from) for run in rest]
     names = [run.follower for run in (first, *rest)]
 
     def read_spans(buffer: Buffer, begin: int, length: int, end: int) -> list[int]:

@@ -13,4 +13,4 @@ from twisted_mq.protocol.layouts.derive import derive_struct
 
 GRPC_FRAME = construct.Struct("compressed" / construct.Int8ub, "length" / construct.Int32ub)
 
-GRPC_HEAD = derive_struct(GRPC_FRAME)
+GRPC_HEAD = derive_struct(GRPC_FRAME, "compressed", "length")

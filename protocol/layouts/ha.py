@@ -83,7 +83,7 @@ CONFIRMS_OFFSET = -0x4841_5345_5353_494F
 """In the place of a slave's max_offset: the session of the master's follows, in which its reports count."""
 
 _REPORT = derive_struct(SLAVE_REPORT)
-_HEADER = derive_struct(TRANSFER_HEADER)
+_HEADER = derive_struct(TRANSFER_HEADER, "physical_offset", "size")
 REPORT_BYTES = _REPORT.size
 HEADER_BYTES = _HEADER.size
 

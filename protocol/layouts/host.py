@@ -22,7 +22,7 @@ def _host(address_bytes: int) -> construct.Struct:
 
 HOST_V4 = _host(4)
 HOST_V6 = _host(16)
-_HOSTS = {layout.sizeof(): derive_struct(layout) for layout in (HOST_V4, HOST_V6)}
+_HOSTS = {layout.sizeof(): derive_struct(layout, "address", "port") for layout in (HOST_V4, HOST_V6)}
 """By their sizes in bytes."""
 IPV4_HOST_BYTES, IPV6_HOST_BYTES = _HOSTS
 _PORT_BYTES = IPV4_HOST_BYTES - 4

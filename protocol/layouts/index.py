@@ -49,13 +49,19 @@ INDEX_ENTRY = construct.Struct(
     "previous_index" / construct.Int32sb,
 )
 
-HEADER = derive_struct(INDEX_HEADER)
+HEADER = derive_struct(
+    INDEX_HEADER,
+    "begin_timestamp",
+    "end_timestamp",
+    "begin_physical_offset",
+    "end_physical_offset",
+    "hash_slot_count",
+    "index_count",
+)
 SLOT = derive_struct(INDEX_SLOT)
-ENTRY = derive_struct(INDEX_ENTRY)
 unpack_begin_offset = derive_fields(INDEX_HEADER, "begin_physical_offset").unpack_from
 HEADER_BYTES = HEADER.size
 SLOT_BYTES = SLOT.size
-ENTRY_BYTES = ENTRY.size
 
 INVALID_INDEX = 0
 """In a slot: empty; in an entry: the last of its slot."""
@@ -105,12 +111,16 @@ def time_diff_seconds(begin_timestamp: int, store_timestamp: int) -> int:
 
 
 class IndexEntry(NamedTuple):
-    """An entry as the file holds it, in INDEX_ENTRY's order and by its names (a test compares them)."""
+    """An entry as the file holds it, as INDEX_ENTRY declares it."""
 
     key_hash: int
     physical_offset: int
     time_diff_seconds: int
     previous_index: int
+
+
+ENTRY = derive_struct(INDEX_ENTRY, *IndexEntry._fields)
+ENTRY_BYTES = ENTRY.size
 
 
 class IndexSizes(NamedTuple):

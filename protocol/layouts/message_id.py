@@ -51,8 +51,14 @@ OFFSET_MESSAGE_ID_V6 = _offset_message_id(IPV6_HOST_BYTES)
 UNIQUE_KEY_V4 = _unique_key(4)
 UNIQUE_KEY_V6 = _unique_key(16)
 
-_OFFSET_IDS = {one.sizeof(): derive_struct(one) for one in (OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6)}
-_UNIQUE_KEYS = {one.sizeof(): derive_struct(one) for one in (UNIQUE_KEY_V4, UNIQUE_KEY_V6)}
+_OFFSET_IDS = {
+    one.sizeof(): derive_struct(one, "store_host", "physical_offset")
+    for one in (OFFSET_MESSAGE_ID_V4, OFFSET_MESSAGE_ID_V6)
+}
+_UNIQUE_KEYS = {
+    one.sizeof(): derive_struct(one, "address", "pid", "salt", "elapsed_ms", "counter")
+    for one in (UNIQUE_KEY_V4, UNIQUE_KEY_V6)
+}
 """By their sizes in bytes, which are the same for both kinds of ids."""
 _PREFIXES = {size: derive_fields(_unique_key(size), "address", "pid", "salt") for size in (4, 16)}
 _OFFSET = derive_field(OFFSET_MESSAGE_ID_V4, "physical_offset")

@@ -45,7 +45,7 @@ _TAGS_BYTES = len(_TAGS)
 _END = 2
 _LONGEST_CACHED = 64
 
-_read = _HEAD.as_struct(
+_read = _HEAD.of(
     "size",
     "magic",
     "body_crc",
@@ -55,7 +55,7 @@ _read = _HEAD.as_struct(
     "store_timestamp",
     "body_length",
 ).unpack_from
-_properties_length = _BEFORE_PROPERTIES.as_struct().unpack_from
+_properties_length = _BEFORE_PROPERTIES.of_all("properties_length").unpack_from
 
 
 def pass_records(data: mmap, base: int, position: int, end: int) -> int:

@@ -11,9 +11,10 @@ from itertools import chain, repeat
 from operator import and_
 from typing import Any
 
-from twisted_mq.protocol.layouts.record import CRC_MASK, HEADS, MAGIC_V1, RecordHead, middle
+from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.layouts.record import CRC_MASK, HEAD_NAMES, MAGIC_V1, MESSAGE, middle
 
-_HEAD = HEADS[0]
+_HEAD = derive_struct(MESSAGE, sys_flag=0)
 PLAIN_HEAD_BYTES = _HEAD.size
 """The size of what is before the body."""
 
@@ -67,7 +68,5 @@ def encode_plain_records(
         "body_length": lengths,
     }
     return b"".join(
-        chain.from_iterable(
-            zip(map(_HEAD.pack, *[columns[name] for name in RecordHead._fields]), bodies, tails, strict=False)
-        )
+        chain.from_iterable(zip(map(_HEAD.pack, *[columns[name] for name in HEAD_NAMES]), bodies, tails, strict=False))
     )

@@ -48,8 +48,11 @@ def _addresses(address_bytes: int) -> construct.Struct:
 
 ADDRESSES = {0x11: _addresses(4), 0x21: _addresses(16)}
 """By family."""
-_HEAD = derive_struct(HEAD)
-_ADDRESSES = {family: derive_struct(layout) for family, layout in ADDRESSES.items()}
+_HEAD = derive_struct(HEAD, "signature", "version_command", "family", "length")
+_ADDRESSES = {
+    family: derive_struct(layout, "source", "destination", "source_port", "destination_port")
+    for family, layout in ADDRESSES.items()
+}
 
 
 class ProxyHeaderError(ValueError):

@@ -34,7 +34,15 @@ import struct
 
 import construct
 
-from twisted_mq.protocol.layouts.derive import LengthError, derive_spans, derive_struct, field_offset, repeated
+from twisted_mq.protocol.layouts.derive import (
+    LengthError,
+    derive_head,
+    derive_spans,
+    derive_struct,
+    field_offset,
+    repeated,
+)
+from twisted_mq.protocol.layouts.value_order import Packer
 
 QUEUE_ENTRY = construct.Struct(
     "physical_offset" / construct.Int64sb,
@@ -61,7 +69,7 @@ QUEUE_EXTENSION_UNIT = construct.Struct(
     "filter_bit_map" / construct.Bytes(construct.this.bit_map_size),
 )
 
-ENTRY = derive_struct(QUEUE_ENTRY)
+ENTRY = derive_struct(QUEUE_ENTRY, "physical_offset", "size", "tags_code")
 ENTRY_BYTES = ENTRY.size
 ENTRY_FIELDS = len(QUEUE_ENTRY.subcons)
 _SIZE_WORD, _ENTRY_WORDS = field_offset(QUEUE_ENTRY, "size") // 4, ENTRY_BYTES // 4
@@ -86,7 +94,17 @@ def entries_struct(count: int) -> struct.Struct:
     return repeated(ENTRY, count)
 
 
-BATCH_ENTRY = derive_struct(BATCH_QUEUE_ENTRY)
+BATCH_ENTRY = derive_struct(
+    BATCH_QUEUE_ENTRY,
+    "physical_offset",
+    "size",
+    "tags_code",
+    "store_time",
+    "msg_base_offset",
+    "batch_num",
+    "compact_offset",
+    "reserved",
+)
 BATCH_ENTRY_BYTES = BATCH_ENTRY.size
 iterate_batch_entries = BATCH_ENTRY.iter_unpack
 """All entries of a buffer whose length is a multiple of 46, each a tuple in the layout's order."""
@@ -95,7 +113,7 @@ NO_COMPACT_OFFSET = -1
 MAX_BATCH_NUM = 32767
 """batch_num is a signed short."""
 
-EXTENSION_HEAD: struct.Struct = derive_struct(QUEUE_EXTENSION_UNIT)
+EXTENSION_HEAD: Packer = derive_head(QUEUE_EXTENSION_UNIT, "size", "tags_code", "msg_store_time", "bit_map_size")
 _extension_spans = derive_spans(QUEUE_EXTENSION_UNIT)
 LONGEST_EXTENSION_UNIT = 32767
 """In bytes: its size is a signed short."""

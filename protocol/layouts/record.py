@@ -23,14 +23,14 @@ All numbers are big-endian and signed:
 
 A blank record fills the rest of a log file: 4 size, 4 magic 0xCBD43194, then anything.
 
-MESSAGE and BLANK declare the layouts; the heads in use are derived from them. With enabledAppendPropCRC Apache's
+MESSAGE and BLANK declare the layouts, and all code follows them: RecordHead has the head's fields in the order in which the
+code names them, MESSAGE the order of their bytes. With enabledAppendPropCRC Apache's
 broker ends the properties with __CRC32#, a CRC of the record up to there, in ten decimal digits with the lowest first.
 """
 
 from __future__ import annotations
 
 import functools
-import struct
 from typing import NamedTuple, TypeAlias
 
 import construct
@@ -42,13 +42,16 @@ from twisted_mq.protocol.layouts.derive import (
     LengthError,
     derive_field,
     derive_fields,
+    derive_head,
     derive_runs,
     derive_spans,
-    derive_struct,
     field_offset,
+    field_table,
     least_bytes,
+    require_variable,
 )
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES
+from twisted_mq.protocol.layouts.value_order import Packer, require_names
 from twisted_mq.protocol.text.java import from_utf8
 
 MAGIC_V1 = -626843481
@@ -102,42 +105,9 @@ BLANK = construct.Struct(
     "magic" / construct.Const(MAGIC_BLANK, construct.Int32sb),
 )
 
-HEADS = {flags: derive_struct(MESSAGE, sys_flag=flags) for flags in (0, 0x10, 0x20, 0x30)}
-"""The fields up to body_length, by the two IPv6 bits of sys_flag."""
-_HEAD_SIZES = {flags: head.size for flags, head in HEADS.items()}
-HEAD_BYTES = HEADS[0].size
-SMALLEST_RECORD = least_bytes(MESSAGE, sys_flag=0, magic=MAGIC_V1)
-"""A head, an empty topic's length and the length of no properties."""
-_HEAD_V4 = HEADS[0]
-_SPANS = {magic: derive_spans(MESSAGE, sys_flag=0, magic=magic) for magic in (MAGIC_V1, MAGIC_V2)}
-_MARK = derive_struct(BLANK)
-unpack_mark = _MARK.unpack_from
-"""(size, magic), which begin records and blanks alike, from a buffer and an offset."""
-
-MAGIC_POSITION = field_offset(MESSAGE, "magic")
-_MAGIC = derive_field(MESSAGE, "magic")
-MAGICS = {magic: _MAGIC.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)}
-"""Their bytes, which differ in the last one only."""
-QUEUE_OFFSET_POSITION = field_offset(MESSAGE, "queue_offset")
-PHYSICAL_OFFSET_POSITION = field_offset(MESSAGE, "physical_offset")
-PHYSICAL_OFFSET = derive_field(MESSAGE, "physical_offset")
-SYS_FLAG_POSITION = field_offset(MESSAGE, "sys_flag")
-STORE_TIMESTAMP_POSITION = field_offset(MESSAGE, "store_timestamp", sys_flag=0)
-"""With an IPv4 born host; 12 bytes later with an IPv6 one."""
-
-_PLACE = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0)
-PLACE_BYTES = _PLACE.size
-unpack_size = derive_fields(MESSAGE, "size").unpack_from
-unpack_place = _PLACE.unpack_from
-"""(size, magic, physical_offset): whether a record is one, and at its own place."""
-unpack_queue_offset = derive_fields(MESSAGE, "queue_offset").unpack_from
-_unpack_sys_flag = derive_fields(MESSAGE, "sys_flag").unpack_from
-_STORE_TIMESTAMPS = {flags: derive_fields(MESSAGE, "store_timestamp", sys_flag=flags) for flags in HEADS}
-_STORED_TIME_BYTES = max(one.size for one in _STORE_TIMESTAMPS.values())
-
 
 class RecordHead(NamedTuple):
-    """The leading fields of a record, in MESSAGE's order and by its names (a test compares them)."""
+    """The leading fields of a record, by MESSAGE's names: the order of the values of HEADS, not of the bytes."""
 
     size: int
     magic: int
@@ -171,11 +141,49 @@ class RecordSpans(NamedTuple):
     end: int
 
 
+HEADS = {flags: derive_head(MESSAGE, *RecordHead._fields, sys_flag=flags) for flags in (0, 0x10, 0x20, 0x30)}
+"""The fields of RecordHead, by the two IPv6 bits of sys_flag."""
+HEAD_NAMES = tuple(field.name for field in field_table(MESSAGE, sys_flag=0))
+"""The same fields in the order of their bytes."""
+_HEAD_SIZES = {flags: head.size for flags, head in HEADS.items()}
+HEAD_BYTES = HEADS[0].size
+SMALLEST_RECORD = least_bytes(MESSAGE, sys_flag=0, magic=MAGIC_V1)
+"""A head, an empty topic's length and the length of no properties."""
+_HEAD_V4 = HEADS[0]
+require_variable(MESSAGE, "body", "topic", "properties", sys_flag=0, magic=MAGIC_V1)
+_SPANS = {magic: derive_spans(MESSAGE, sys_flag=0, magic=magic) for magic in (MAGIC_V1, MAGIC_V2)}
+_MARK = derive_head(BLANK, "size", "magic")
+require_names([field.name for field in field_table(BLANK)], HEAD_NAMES[:2], "a blank")
+unpack_mark = _MARK.unpack_from
+"""(size, magic), which begin records and blanks alike, from a buffer and an offset."""
+
+MAGIC_POSITION = field_offset(MESSAGE, "magic")
+_MAGIC = derive_field(MESSAGE, "magic")
+MAGICS = {magic: _MAGIC.pack(magic) for magic in (MAGIC_V1, MAGIC_V2)}
+"""Their bytes, which differ in the last one only."""
+QUEUE_OFFSET_POSITION = field_offset(MESSAGE, "queue_offset")
+PHYSICAL_OFFSET_POSITION = field_offset(MESSAGE, "physical_offset")
+PHYSICAL_OFFSET = derive_field(MESSAGE, "physical_offset")
+SYS_FLAG_POSITION = field_offset(MESSAGE, "sys_flag")
+STORE_TIMESTAMP_POSITION = field_offset(MESSAGE, "store_timestamp", sys_flag=0)
+"""With an IPv4 born host; 12 bytes later with an IPv6 one."""
+
+_PLACE = derive_fields(MESSAGE, "size", "magic", "physical_offset", sys_flag=0)
+PLACE_BYTES = _PLACE.size
+unpack_size = derive_fields(MESSAGE, "size").unpack_from
+unpack_place = _PLACE.unpack_from
+"""(size, magic, physical_offset): whether a record is one, and at its own place."""
+unpack_queue_offset = derive_fields(MESSAGE, "queue_offset").unpack_from
+_unpack_sys_flag = derive_fields(MESSAGE, "sys_flag").unpack_from
+_STORE_TIMESTAMPS = {flags: derive_fields(MESSAGE, "store_timestamp", sys_flag=flags) for flags in HEADS}
+_STORED_TIME_BYTES = max(one.size for one in _STORE_TIMESTAMPS.values())
+
+
 @functools.lru_cache(maxsize=1024)
-def middle(topic_length: int) -> struct.Struct:
+def middle(topic_length: int) -> Packer:
     """Encode what is between body and properties: topic_length, topic and properties_length."""
     _, run = derive_runs(MESSAGE, sys_flag=0, magic=magic_for(topic_length), topic_length=topic_length)
-    return run.as_struct()
+    return run.of_all("topic_length", "topic", "properties_length")
 
 
 def magic_for(topic_length: int) -> int:

@@ -96,16 +96,21 @@ def encode_record(
     topic_length, body_length, properties_length = len(topic), len(body), len(properties)
     if topic_length > MAX_PROPERTIES_BYTES or properties_length > MAX_PROPERTIES_BYTES:
         raise RecordError(f"a topic of {topic_length} bytes, properties of {properties_length} bytes: 32767 fit", 0)
-    head, between = _HEAD_V4, middle(topic_length)
+    magic, head, between = MAGIC_V1, _HEAD_V4, middle(topic_length)
+    if topic_length > V1_TOPIC_BYTES:
+        magic = MAGIC_V2
+    if body_crc is None:
+        body_crc = zlib.crc32(body) & CRC_MASK
     if len(born_host) != IPV4_HOST_BYTES or len(store_host) != IPV4_HOST_BYTES or sys_flag & V6_FLAGS:
         sys_flag = sys_flag & ~V6_FLAGS | _host_flags(born_host, store_host)
         head = HEADS[sys_flag & V6_FLAGS]
+    size = head.size + body_length + between.size + properties_length
     return b"".join(
         (
             head.pack(
-                head.size + body_length + between.size + properties_length,
-                MAGIC_V1 if topic_length <= V1_TOPIC_BYTES else MAGIC_V2,
-                zlib.crc32(body) & CRC_MASK if body_crc is None else body_crc,
+                size,
+                magic,
+                body_crc,
                 queue_id,
                 flag,
                 queue_offset,

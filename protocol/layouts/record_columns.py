@@ -26,8 +26,10 @@ SIZE_DTYPE = _DTYPES[0]["size"]
 """The dtype of a record's first number, its length."""
 HOST_FIELDS = ("born_host", "store_host")
 NUMBER_FIELDS = tuple(name for name in _DTYPES[0].names or () if name not in HOST_FIELDS)
-_MOVED_FIELDS = NUMBER_FIELDS[NUMBER_FIELDS.index("store_timestamp") :]
-"""The fields after a host."""
+_MOVED_FIELDS = tuple(
+    name for name in NUMBER_FIELDS if len({dtype.fields[name][1] for dtype in _DTYPES.values() if dtype.fields}) > 1
+)
+"""The fields after a host: their place is not the same in all heads."""
 _HEAD_SIZES = np.zeros(V6_FLAGS + 1, np.int64)
 for _flags, _dtype in _DTYPES.items():
     _HEAD_SIZES[_flags] = _dtype.itemsize

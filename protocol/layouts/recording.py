@@ -28,7 +28,7 @@ from typing import NamedTuple
 import construct
 
 from twisted_mq.protocol.errors import FrameError
-from twisted_mq.protocol.layouts.derive import derive_runs, derive_struct
+from twisted_mq.protocol.layouts.derive import derive_runs, derive_struct, require_variable
 
 SEGMENT = construct.Struct("magic" / construct.Bytes(8))
 RECORDED_FRAME = construct.Struct(
@@ -42,8 +42,11 @@ RECORDED_FRAME = construct.Struct(
 MARK = construct.Struct("position" / construct.Int64sb, "time_us" / construct.Int64sb)
 
 MAGIC = b"MQFRAMES"
-MARK_STRUCT = derive_struct(MARK)
-_HEAD, _LENGTH, *_ = (run.as_struct() for run in derive_runs(RECORDED_FRAME))
+MARK_STRUCT = derive_struct(MARK, "position", "time_us")
+_BEFORE_CONNECTION, _BEFORE_FRAME = derive_runs(RECORDED_FRAME)
+_HEAD = _BEFORE_CONNECTION.of_all("time_us", "from_client", "connection_length")
+_LENGTH = _BEFORE_FRAME.of_all("frame_length")
+require_variable(RECORDED_FRAME, "connection", "frame")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 """Longer ones are damage, not frames."""
 

@@ -64,11 +64,9 @@ TIMER_WHEEL_SLOT = construct.Struct(
     "magic" / construct.Int32sb,
 )
 
-LOG_UNIT = derive_struct(TIMER_LOG_UNIT)
-LOG_UNIT_BYTES = LOG_UNIT.size
-_LOG_BLANK = derive_struct(TIMER_LOG_BLANK)
+_LOG_BLANK = derive_struct(TIMER_LOG_BLANK, "size", "previous_position", "magic")
 LOG_BLANK_BYTES = _LOG_BLANK.size
-WHEEL_SLOT = derive_struct(TIMER_WHEEL_SLOT)
+WHEEL_SLOT = derive_struct(TIMER_WHEEL_SLOT, "time", "first_position", "last_position", "count", "magic")
 WHEEL_SLOT_BYTES = WHEEL_SLOT.size
 
 MAGIC_DEFAULT, MAGIC_ROLL, MAGIC_DELETE = 1, 2, 4
@@ -76,7 +74,7 @@ _KNOWN_MAGIC_BITS = 0xF
 
 
 class LogUnit(NamedTuple):
-    """A waiting message, in TIMER_LOG_UNIT's order and by its names (a test compares them); times in ms."""
+    """A waiting message, as TIMER_LOG_UNIT declares it; times in ms."""
 
     size: int
     previous_position: int
@@ -97,6 +95,10 @@ class LogUnit(NamedTuple):
     def is_whole(self) -> bool:
         """Return whether it can have been written by a broker (Apache: isMagicOK)."""
         return self.size == LOG_UNIT_BYTES and 0 < self.magic <= _KNOWN_MAGIC_BITS
+
+
+LOG_UNIT = derive_struct(TIMER_LOG_UNIT, *LogUnit._fields)
+LOG_UNIT_BYTES = LOG_UNIT.size
 
 
 def encode_log_blank(size: int) -> bytes:

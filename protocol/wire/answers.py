@@ -14,7 +14,7 @@ import construct
 import msgspec
 
 from twisted_mq.protocol.headers.fields import HeaderClass, Kind
-from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.layouts.derive import derive_head
 from twisted_mq.protocol.wire.command import (
     CURRENT_VERSION,
     HEADER,
@@ -33,6 +33,9 @@ AnswerEncoder = Callable[Concatenate[RemotingCommand, int, str | None, int, Valu
 """From the request, the response code, the remark, the size of the body and the header's values, these by keyword, to the
 answer's frame up to the body."""
 
+_IN_BOTH_HEADS = (
+    "length", "mark", "code", "language", "version", "opaque", "flag", "remark_length", "ext_fields_length",
+)  # fmt: skip
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 _SOURCE = """
@@ -56,12 +59,9 @@ _JSON = (
     b'%%b"serializeTypeCurrentRPC":"JSON","version":%d}'
 )
 
-_BOTH_HEADS = derive_struct(
-    construct.Struct(
-        FRAME.length, FRAME.mark, HEADER.code, HEADER.language, HEADER.version, HEADER.opaque, HEADER.flag,
-        HEADER.remark_length, HEADER.ext_fields_length,
-    )
-)  # fmt: skip
+_BOTH_HEADS = derive_head(
+    construct.Struct(*[one for one in (*FRAME.subcons, *HEADER.subcons) if one.name in _IN_BOTH_HEADS]), *_IN_BOTH_HEADS
+)
 """A frame with a ROCKETMQ header without a remark, up to the extFields."""
 
 _encode_json = msgspec.json.Encoder().encode

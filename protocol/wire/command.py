@@ -26,7 +26,14 @@ import msgspec
 
 from twisted_mq.protocol.codes import LANGUAGES
 from twisted_mq.protocol.errors import CommandError
-from twisted_mq.protocol.layouts.derive import derive_field, derive_fields, derive_struct, field_offset
+from twisted_mq.protocol.layouts.derive import (
+    derive_field,
+    derive_fields,
+    derive_head,
+    derive_struct,
+    field_offset,
+    require_variable,
+)
 from twisted_mq.protocol.wire.extfields import decode_binary_fields, decode_json_fields, encode_binary_fields
 
 CURRENT_VERSION = 479
@@ -59,11 +66,11 @@ _OPAQUE_AT = field_offset(HEADER, "opaque")
 OPAQUE_PLACE = slice(_OPAQUE_AT, _OPAQUE_AT + derive_field(HEADER, "opaque").size)
 """The place of the opaque in a ROCKETMQ header."""
 LANGUAGE_CODES = {name: code for code, name in enumerate(LANGUAGES)}
-_UP_TO_REMARK = derive_struct(HEADER)
+_FIXED = ("code", "language", "version", "opaque", "flag", "remark_length")
+_UP_TO_REMARK = derive_head(HEADER, *_FIXED)
+require_variable(HEADER, "remark", "ext_fields")
 _FIELDS_LENGTH = derive_struct(construct.Struct(HEADER.ext_fields_length))
-WITHOUT_REMARK = derive_fields(
-    HEADER, "code", "language", "version", "opaque", "flag", "remark_length", "ext_fields_length", remark_length=0
-)
+WITHOUT_REMARK = derive_fields(HEADER, *_FIXED, "ext_fields_length", remark_length=0)
 """The bytes before the extFields of a header without a remark: all requests, and most answers."""
 
 

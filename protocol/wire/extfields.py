@@ -6,7 +6,8 @@ In a JSON header they are an object of texts. In a ROCKETMQ header they stand on
     0      2    name_length, then the name in UTF-8
     ..     4    value_length, then the value in UTF-8
 
-EXT_FIELD declares one field; what is used instead, because sends pass through it, is held equal to it by tests.
+EXT_FIELD declares one field. The readers, through which sends pass, have its order and sizes themselves; the import fails
+if these are others.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import construct
 import msgspec
 
 from twisted_mq.protocol.errors import CommandError
-from twisted_mq.protocol.layouts.derive import derive_struct
+from twisted_mq.protocol.layouts.derive import derive_runs, require_variable
+from twisted_mq.protocol.layouts.value_order import require_names
 
 EXT_FIELD = construct.Struct(
     "name_length" / construct.Rebuild(construct.Int16ub, construct.len_(construct.this.name)),
@@ -30,8 +32,10 @@ EXT_FIELD = construct.Struct(
 Spans = dict[bytes, slice]
 """The place of each field's value."""
 
-_name_length = derive_struct(construct.Struct(EXT_FIELD.name_length)).pack
-value_length = derive_struct(construct.Struct(EXT_FIELD.value_length)).pack
+_BEFORE_NAME, _BEFORE_VALUE = (run.as_struct() for run in derive_runs(EXT_FIELD))
+require_variable(EXT_FIELD, "name", "value")
+require_names((">H", ">L"), (_BEFORE_NAME.format, _BEFORE_VALUE.format), "the reader of extFields")
+_name_length, value_length = _BEFORE_NAME.pack, _BEFORE_VALUE.pack
 SHORT_LENGTH = b"\0\0\0%c"
 """A format of the length of a value with less than 256 bytes."""
 _decode_texts = msgspec.json.Decoder(dict[str, str]).decode

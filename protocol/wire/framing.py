@@ -47,7 +47,7 @@ FRAME = construct.Struct(
     "serialize_type" / construct.Computed(construct.this.mark >> 24),
 )
 
-HEAD = derive_struct(FRAME)
+HEAD = derive_struct(FRAME, "length", "mark")
 _LENGTH = derive_fields(FRAME, "length")
 LENGTH_BYTES, HEAD_BYTES = _LENGTH.size, HEAD.size
 _unpack_head = HEAD.unpack_from

@@ -6,7 +6,8 @@ import os
 
 import attrs
 
-from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT_FILE_BYTES, CHECKPOINT_STRUCT
+from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES
+from twisted_mq.protocol.layouts.derive import derive_struct
 from twisted_mq.storage.files.system_calls import Sync, fdatasync
 
 SAFETY_MS = 3000
@@ -27,8 +28,8 @@ class Checkpoint:
     @classmethod
     def load(cls, path: str) -> Checkpoint:
         """Read the file. If it is missing, too short, or holds times before 1970, all values are unknown."""
-        data = read_beginning(path, CHECKPOINT_STRUCT.size)
-        values = CHECKPOINT_STRUCT.unpack(data) if data else ()
+        data = read_beginning(path, _STRUCT.size)
+        values = _STRUCT.unpack(data) if data else ()
         return cls(path, *values) if values and min(values[:3]) >= 0 else cls(path)
 
     @property
@@ -38,7 +39,10 @@ class Checkpoint:
 
     def save(self, sync: Sync = fdatasync) -> None:
         """Write and flush the file; its 40 bytes lie in one disk sector. Raises OSError."""
-        write_values(self.path, CHECKPOINT_STRUCT.pack(*attrs.astuple(self)[1:]), sync)
+        write_values(self.path, _STRUCT.pack(*attrs.astuple(self)[1:]), sync)
+
+
+_STRUCT = derive_struct(CHECKPOINT, *[field.name for field in attrs.fields(Checkpoint)][1:])
 
 
 def read_beginning(path: str, size: int) -> bytes:

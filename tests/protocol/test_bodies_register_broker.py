@@ -6,6 +6,7 @@ import contextlib
 import tracemalloc
 import zlib
 
+import construct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +19,16 @@ from twisted_mq.protocol.bodies import (
     TopicQueueMappingInfo,
     decode_register_broker,
     encode_register_broker,
+    register_broker,
+    register_broker_reader,
 )
-from twisted_mq.protocol.bodies.register_broker import MAX_INFLATED_BYTES, V5_0_0, parse_topic_config, topic_config_text
+from twisted_mq.protocol.bodies.register_broker import (
+    MAX_INFLATED_BYTES,
+    REGISTRATION,
+    V5_0_0,
+    parse_topic_config,
+    topic_config_text,
+)
 from twisted_mq.protocol.errors import BodyError
 
 PLAIN = TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=8, perm=6)
@@ -46,6 +55,23 @@ STATIC_TOPICS = b"\0\0\0\x01" + len(MAPPING).to_bytes(4, "big") + MAPPING
 
 def test_deflated_form_is_laid_out_as_apache_reads_it() -> None:
     assert zlib.decompress(encode_register_broker(BODY, compressed=True)) == INFLATED + STATIC_TOPICS
+
+
+def test_the_declaration_reads_and_builds_the_deflated_form() -> None:
+    parsed = REGISTRATION.parse(INFLATED + STATIC_TOPICS)
+    assert [bytes(topic)[:1] for topic in parsed.topics] == [b"T", b"%"]
+    assert [bytes(mapping) for mapping in parsed.static_topics] == [MAPPING]
+    assert REGISTRATION.build(parsed) == INFLATED + STATIC_TOPICS
+    assert REGISTRATION.parse(INFLATED).static_topics is None
+
+
+def test_writer_and_reader_follow_the_declaration_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed = construct.Struct(*reversed(REGISTRATION.subcons))
+    for module in (register_broker, register_broker_reader):
+        monkeypatch.setattr(module, "SECTIONS", tuple(subcon.name for subcon in changed.subcons))
+    data = encode_register_broker(BODY, compressed=True)
+    assert zlib.decompress(data) == changed.build(REGISTRATION.parse(INFLATED + STATIC_TOPICS))
+    assert decode_register_broker(data, True, V5_0_0) == BODY
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -3,12 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.captures import STORES, expected, stored_file
-from twisted_mq.protocol.layouts.checkpoint import (
-    CHECKPOINT,
-    CHECKPOINT_FILE_BYTES,
-    CHECKPOINT_STRUCT,
-    TIMER_CHECKPOINT_STRUCT,
-)
+from twisted_mq.protocol.layouts.checkpoint import CHECKPOINT, CHECKPOINT_FILE_BYTES, TIMER_CHECKPOINT
+from twisted_mq.protocol.layouts.derive import derive_struct
 
 
 @pytest.mark.parametrize("store", [store for store in STORES if store not in ("cut_tail", "livecopy")])
@@ -26,9 +22,10 @@ def test_a_recorded_checkpoint_reads_as_apache_read_it(store: str) -> None:
 @pytest.mark.parametrize("store", STORES)
 def test_a_recorded_checkpoint_packs_again(store: str) -> None:
     content = stored_file(store, "checkpoint")
-    packed = CHECKPOINT_STRUCT.pack(*CHECKPOINT_STRUCT.unpack_from(content))
+    numbers = derive_struct(CHECKPOINT)
+    packed = numbers.pack(*numbers.unpack_from(content))
     assert packed.ljust(CHECKPOINT_FILE_BYTES, b"\0") == content
 
 
 def test_the_timer_s_checkpoint_has_seven_numbers() -> None:
-    assert TIMER_CHECKPOINT_STRUCT.unpack(bytes(55) + b"\x07") == (0, 0, 0, 0, 0, 0, 7)
+    assert derive_struct(TIMER_CHECKPOINT).unpack(bytes(55) + b"\x07") == (0, 0, 0, 0, 0, 0, 7)

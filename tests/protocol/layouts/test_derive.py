@@ -20,12 +20,14 @@ from twisted_mq.protocol.layouts.derive import (
     LengthError,
     derive_dtype,
     derive_fields,
+    derive_head,
     derive_runs,
     derive_spans,
     derive_struct,
     field_offset,
     field_table,
     least_bytes,
+    require_variable,
 )
 
 NOT_PLAIN = {"QUEUE_EXTENSION_UNIT", "QUEUE_EXTENSION_END", "TIMER_LOG_BLANK"}
@@ -107,12 +109,40 @@ def test_any_record_head_reads_alike_in_all_forms(flags: int, raw: bytes) -> Non
         assert (column.tobytes() if isinstance(value, bytes) else column.item()) == value
 
 
-@given(st.sets(st.sampled_from([field.name for field in field_table(record_layout.MESSAGE, sys_flag=0)]), min_size=1))
-def test_chosen_fields_read_as_among_all(names: set[str]) -> None:
-    raw = bytes(range(88))
-    head = zip(field_table(record_layout.MESSAGE, sys_flag=0), record_layout.HEADS[0].unpack(raw), strict=True)
+@given(
+    st.lists(st.sampled_from(record_layout.HEAD_NAMES), min_size=1, unique=True),
+    st.binary(min_size=88, max_size=88),
+)
+def test_chosen_fields_are_read_in_the_order_in_which_they_are_named(names: list[str], raw: bytes) -> None:
+    head = derive_struct(record_layout.MESSAGE, sys_flag=0).unpack(raw)
+    values = dict(zip(record_layout.HEAD_NAMES, head, strict=True))
     chosen = derive_fields(record_layout.MESSAGE, *names, sys_flag=0)
-    assert list(chosen.unpack_from(raw)) == [value for field, value in head if field.name in names]
+    part = raw[: chosen.size]
+    assert chosen.unpack(part) == chosen.unpack_from(b"-" + raw, 1) == tuple(values[name] for name in names)
+    assert [*chosen.iter_unpack(part * 2)] == [chosen.unpack(part)] * 2
+
+
+@given(st.permutations(record_layout.HEAD_NAMES), st.binary(min_size=88, max_size=88))
+def test_a_head_is_packed_from_values_in_any_order(names: list[str], raw: bytes) -> None:
+    head = derive_head(record_layout.MESSAGE, *names, sys_flag=0)
+    assert head.pack(*head.unpack(raw)) == raw
+
+
+@pytest.mark.parametrize("names", [record_layout.HEAD_NAMES[1:], (*record_layout.HEAD_NAMES, "size"), ()])
+def test_a_head_without_all_its_names_is_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(LayoutError, match="the declaration"):
+        derive_head(record_layout.MESSAGE, *names, sys_flag=0)
+
+
+def test_a_field_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(LayoutError, match="the code has colour, size, the declaration size"):
+        derive_fields(record_layout.MESSAGE, "size", "colour", sys_flag=0)
+
+
+def test_code_that_has_an_order_of_its_own_refuses_another() -> None:
+    require_variable(message_batch.BATCH_MESSAGE, "body", "properties")
+    with pytest.raises(LayoutError, match="the code has properties, body, the declaration body, properties"):
+        require_variable(message_batch.BATCH_MESSAGE, "properties", "body")
 
 
 @given(st.binary(min_size=20, max_size=20))

@@ -24,7 +24,6 @@ from twisted_mq.broker.ha.common_log import CommonLog
 from twisted_mq.broker.ha.host_names import HostNames
 from twisted_mq.broker.ha.master_delays import END_OF_LOG
 from twisted_mq.broker.ha.member_group import MemberGroup
-from twisted_mq.broker.ha.replication import read_checkpoint
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
@@ -40,6 +39,7 @@ from twisted_mq.reactor_threads import InThread
 from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingError
 from twisted_mq.storage.tables.escaped_table import DelayOffsetsOfSlave
+from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 
 AGAIN_SECONDS = 1.0
 """The pause before the slaves, or the name servers, are asked again (Apache: 1 s)."""
@@ -153,7 +153,7 @@ class PreOnline:
             waiting.take_delay_offsets(delays.offset_table)
             if self.broker.options.timer_wheel_enable:
                 answer = await self._answer(address, RequestCode.GET_TIMER_CHECK_POINT)
-                waiting.take_checkpoint(read_checkpoint(answer))
+                waiting.take_checkpoint(TimerCheckpoint.decode(answer))
         if log.has_more:
             self.log.warn(
                 "slave's log has more than this one, which may have lost its end; offsets are taken as far as both are the"

@@ -24,8 +24,6 @@ from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.ha.slave_synchronize import SlaveParts, SlaveSynchronize
 from twisted_mq.broker.registration import Registration
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.errors import BodyError
-from twisted_mq.protocol.layouts.checkpoint import TIMER_CHECKPOINT_STRUCT
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
@@ -139,7 +137,7 @@ class Replication:
 
     def _save_checkpoint(self, data: bytes) -> None:
         """Keep the progress of the master's timer; this broker's own files of it do not exist yet."""
-        theirs = read_checkpoint(data)
+        theirs = TimerCheckpoint.decode(data)
         mine = attrs.evolve(theirs, last_timer_log_flush_position=0, last_timer_queue_offset=0)
         mine.save(self._checkpoint_path, sync=lambda descriptor: None)
 
@@ -200,10 +198,3 @@ class Replication:
             self.log.info("this slave acts for its master no more: lowest id={i}", i=broker.min_broker_id)
         for tell in self.on_acting:
             tell(acts)
-
-
-def read_checkpoint(data: bytes) -> TimerCheckpoint:
-    """Return what a broker answers to GET_TIMER_CHECK_POINT. Raises BodyError."""
-    if len(data) != TIMER_CHECKPOINT_STRUCT.size:
-        raise BodyError("TimerCheckpoint", f"{len(data)} bytes instead of {TIMER_CHECKPOINT_STRUCT.size}")
-    return TimerCheckpoint(*TIMER_CHECKPOINT_STRUCT.unpack(data))

@@ -14,7 +14,6 @@ from tests.support.broker import BrokerInMemory
 from tests.support.transactions import half_fields
 from twisted_mq.broker.acting.duties import ActingDuties
 from twisted_mq.broker.acting.escape import AGAIN_SECONDS
-from twisted_mq.broker.ha.replication import read_checkpoint
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import checked_again
 from twisted_mq.protocol.bodies import BrokerData, DelayOffsetSerializeWrapper, QueueData, TopicRouteData, decode_body
@@ -239,7 +238,7 @@ class WaitingTests(EscapeCase):
         self.lose_master()
         self.run_for(8)
         answer = self.slave.connect().ask(RequestCode.GET_TIMER_CHECK_POINT)
-        told = read_checkpoint(answer.body)
+        told = TimerCheckpoint.decode(answer.body)
         self.assertEqual(told.master_timer_queue_offset, 1)
         self.assertGreaterEqual(told.last_read_time_ms, self.master.now_ms() - 2000)
 
