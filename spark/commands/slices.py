@@ -116,7 +116,7 @@ def lost_figures(left: Work) -> tuple[Figure, ...]:
 class ProgressFile:
     """Progress of a job, in a JSON file that is replaced atomically. `about` has the options that must not change."""
 
-    def __init__(self, uri: str, about: Json, may_continue: Callable[[Json, Json], bool] = operator.eq) -> None:
+    def __init__(self, uri: str, about: Json, may_continue: Callable[[object, Json], bool] = operator.eq) -> None:
         """`may_continue` tells whether a job with the first options may be continued with the second ones.
 
         Raises StoreReadError for a file of a job with other options, or of another kind.

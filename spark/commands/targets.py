@@ -54,15 +54,20 @@ class Place:
 
     def check_same(self, before: str | None) -> None:
         """Check that a table, started with these columns and topics as JSON, can be continued. Raises StoreReadError."""
-        if before is None or not may_continue(json.loads(before), self.about):
+        try:
+            known = json.loads(before or "")
+        except ValueError:  # a table that no export made
+            known = None
+        if not may_continue(known, self.about):
             raise StoreReadError(f"{self.out}: was started with {before}, and cannot be continued with {self.said}")
 
 
-def may_continue(before: Json, about: Json) -> bool:
+def may_continue(before: object, about: Json) -> bool:
     """Return True if an export may be continued with `about`: columns may be added, everything else must be the same."""
-    columns, others = "columns", {**before, "columns": None} == {**about, "columns": None}
-    known, wanted = before.get(columns), about.get(columns)
-    return others and isinstance(known, list) and isinstance(wanted, list) and set(known) <= set(wanted)
+    if not isinstance(before, dict) or {**before, "columns": None} != {**about, "columns": None}:
+        return False
+    known, wanted = before.get("columns"), about.get("columns")
+    return isinstance(known, list) and isinstance(wanted, list) and set(known) <= set(wanted)
 
 
 class Target(Protocol):

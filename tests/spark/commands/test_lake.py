@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -16,13 +17,14 @@ from pyarrow import fs
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
-from tests.spark.commands.test_export import READERS, places, put
+from tests.spark.commands.test_export import READERS, iceberg, places, put
 from tests.spark.stores import StoreWriter
 from twisted_mq.cli.spark.following import COMPACT_TURNS, followed, of_turn
 from twisted_mq.spark.commands.alone import alone
 from twisted_mq.spark.commands.compaction import Compacted, Part, merges
 from twisted_mq.spark.commands.export import Wanted, export
 from twisted_mq.spark.commands.follow import follow
+from twisted_mq.spark.commands.iceberg_table import IcebergDirectory
 from twisted_mq.spark.commands.parquet_directory import ParquetDirectory
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.commands.targets import Place
@@ -216,6 +218,27 @@ def test_each_60th_export_compacts() -> None:
     assert not of_turn(Wanted(), 60).compact
 
 
+@pytest.mark.parametrize(
+    ("before", "may"),
+    [
+        ('{"columns": ["a"], "topics": []}', True),
+        ('{"columns": ["a", "b", "c"], "topics": []}', False),
+        ('{"columns": ["a"], "topics": ["T"]}', False),
+        ('{"columns": "a", "topics": []}', False),
+        ("Orders of 2026", False),
+        ("[]", False),
+        (None, False),
+    ],
+)
+def test_which_tables_are_continued(before: str | None, may: bool) -> None:
+    place = Place("/out", {"columns": ["a", "b"], "topics": []})
+    if may:
+        place.check_same(before)
+    else:
+        with pytest.raises(StoreReadError, match=r"/out: was started with .*, and cannot be continued with"):
+            place.check_same(before)
+
+
 def test_which_files_are_merged() -> None:
     files = [Part(f"t/d={day}/{name}", size) for day, name, size in (
         (1, "a", 10), (1, "b", 49), (1, "c", 50), (1, "d", 45), (1, "e", 40), (2, "a", 3),
@@ -247,6 +270,32 @@ def plain_table(root: Path, days: int = 2, files: int = 3) -> list[int]:
         for file in range(files):
             pq.write_table(pa.table({"n": [next(numbers) for _ in range(4)]}), folder / f"key-{file}.parquet")
     return list(range(days * files * 4))
+
+
+def test_an_iceberg_table_has_the_same_rows_wherever_a_compaction_is_killed(tmp_path: Path) -> None:
+    target = IcebergDirectory(Place(str(tmp_path), {"columns": [], "topics": []}))
+    moment = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
+    folder = tmp_path / "topic_=Orders" / "day_=2026-11-20"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        rows = pa.table(
+            {"topic": ["Orders"], "storeTimestamp": pa.array([moment], pa.timestamp("us", "UTC")), "n": [number]}
+        )
+        pq.write_table(rows, folder / f"key-{number}.parquet")
+    table = target._table = target._created(rows.schema)
+    table.add_files([str(path) for path in sorted(folder.iterdir())])
+    system = target._system
+    for left in range(10):
+        target._system = KilledFileSystem(system, left)  # type: ignore[assignment]
+        try:
+            done = target.compact(1 << 20)
+        except KeyboardInterrupt:
+            assert sorted(iceberg(str(tmp_path))["n"].to_pylist()) == [0, 1, 2]
+        else:
+            break
+    assert (left, done) == (3, Compacted(3, 1))
+    assert sorted(iceberg(str(tmp_path))["n"].to_pylist()) == [0, 1, 2]
+    assert len(data_files("iceberg", tmp_path)) == 1
 
 
 def test_a_compaction_that_is_killed_anywhere_is_finished(tmp_path: Path) -> None:
