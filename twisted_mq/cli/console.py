@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from twisted_mq.cli.servers import Servers
     from twisted_mq.client.core.client_options import ClientOptions
     from twisted_mq.console.service import ConsoleService
-    from twisted_mq.console.settings import ConsoleSettings, OwnCertificate
+    from twisted_mq.console.settings import ConsoleSettings, NamedCluster, OwnCertificate
     from twisted_mq.coordination.settings import CoordinatorSettings
 
 DEFAULT_PORT = 8090
@@ -51,6 +51,13 @@ DEFAULT_PORT = 8090
 )
 @click.option("--read-only", is_flag=True, help="Allow no changes.")
 @click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME=ADDRESSES",
+    help="Show this cluster, in place of --namesrv; once for each: each page then has a switch.",
+)
+@click.option(
     "--coordinator",
     envvar="MQ_ORDER_COORDINATOR",
     help="Show ordered topics too; address of ZooKeeper, HOST:PORT,HOST:PORT/chroot.",
@@ -72,6 +79,7 @@ def console(
     accounts: bool,
     prometheus: str | None,
     read_only: bool,
+    clusters: tuple[str, ...],
     coordinator: str | None,
     coordinator_auth: str,
     as_json: bool,
@@ -86,6 +94,7 @@ def console(
     Examples:
       mq console
       mq console --namesrv mq.example.org:9876 --accounts
+      mq console --cluster shop=mq1.example.org:9876 --cluster bank="mq2.example.org:9876;mq3.example.org:9876"
       mq console --bind 10.0.0.1 --accounts --console-tls-cert console.pem --console-tls-key console.key
     """
     require("mq console", "console")
@@ -95,8 +104,13 @@ def console(
     from twisted_mq.routing.name_servers import parse_addresses
 
     warn_if_open(bind, "--bind")
+    named = [_cluster(text) for text in clusters]
+    if len({one.name for one in named}) < len(named):
+        raise click.UsageError("--cluster: each needs a name of its own.")
     settings = ConsoleSettings(
-        parse_addresses(servers.addresses, "--namesrv"),
+        named[0].name_servers if named else parse_addresses(servers.addresses, "--namesrv"),
+        name=named[0].name if named else "",
+        others=tuple(named[1:]),
         bind=bind,
         port=console_port,
         certificate=_certificate(console_tls_cert, console_tls_key, console_tls_key_password),
@@ -112,6 +126,17 @@ def console(
     except Interrupted:
         if not as_json:
             click.echo("stopped")
+
+
+def _cluster(text: str) -> NamedCluster:
+    """Return the cluster in NAME=ADDRESSES. Raises UsageError, ClientOptionIllegal."""
+    from twisted_mq.console.settings import NamedCluster
+    from twisted_mq.routing.name_servers import parse_addresses
+
+    name, _, addresses = text.partition("=")
+    if not name.strip() or not addresses.strip():
+        raise click.UsageError(f"--cluster: NAME=HOST:PORT is needed, got {text!r}.")
+    return NamedCluster(name.strip(), parse_addresses(addresses, "--cluster"))
 
 
 def _checked_url(url: str) -> str:

@@ -75,11 +75,12 @@ class ConsoleApp:
         sessions: Sessions,
         login: Login,
         jobs: Jobs,
-        history: History | PrometheusHistory,
+        histories: Mapping[str, History | PrometheusHistory],
     ) -> None:
+        """Create the pages. `histories` are the past of each cluster's charts."""
         self._settings = settings
         self._jobs = jobs
-        self._history = history
+        self._histories = histories
         self._sessions = sessions
         self._login = login
         self._rendering = Rendering()
@@ -97,6 +98,7 @@ class ConsoleApp:
             add(route.path, methods=[route.method], endpoint=f"{route.method} {route.path}")(self._handler(route))
         add("/login", methods=["GET"], endpoint="GET /login")(self._guarded(self._login_page))
         add("/login", methods=["POST"], endpoint="POST /login")(self._guarded(self._log_in))
+        add("/cluster", methods=["POST"], endpoint="POST /cluster")(self._guarded(self._switch))
         add("/logout", methods=["POST"], endpoint="POST /logout")(self._guarded(self._log_out))
         add("/static/<name>", methods=["GET"], endpoint="static")(self._file)
         self._klein.handle_errors(HTTPException)(self._no_page)
@@ -108,7 +110,8 @@ class ConsoleApp:
             session = self._session(request)
             if session is None:
                 return self._come_in_first(request, route)
-            visit = Visit(route.path, fields(request), session, self._settings, self._jobs, self._history)
+            past = self._histories[session.cluster]
+            visit = Visit(route.path, fields(request), session, self._settings, self._jobs, past)
             if route.method == "POST" and not session.wrote(visit.text("form_key")):
                 return self._failed(request, session, STALE_FORM)
             if not session.may(route.needs):
@@ -195,14 +198,21 @@ class ConsoleApp:
 
     def _everywhere(self, request: Request, session: Session | None) -> Mapping[str, object]:
         """Return the values that every template may use."""
+        clusters, shown = self._settings.clusters, self._settings.name if session is None else session.cluster
         return {
             "session": session,
             "operator": session is not None and session.may(Role.OPERATOR),
             "notices": [] if session is None else session.told(),
-            "navigation": [one for one in NAVIGATION if one.path != "/ordered" or self._settings.coordinator],
+            "navigation": [one for one in NAVIGATION if one.path != "/ordered" or self._shows_ordered(session)],
             "here": urllib.parse.urlsplit(request.uri.decode("ascii", "replace")).path,
-            "name_servers": self._settings.name_servers,
+            "name_servers": (clusters.get(shown) or next(iter(clusters.values()))).name_servers,
+            "switch_between": list(clusters) if session is not None and len(clusters) > 1 else [],
+            "shown_cluster": shown,
         }
+
+    def _shows_ordered(self, session: Session | None) -> bool:
+        """Return True if the coordinator has the lists of the cluster that is shown."""
+        return self._settings.coordinator is not None and session is not None and session.cluster == self._settings.name
 
     def _failed(self, request: Request, session: Session | None, failed: Failed) -> bytes:
         return self._written(request, session, Page("failed.html", {"failed": failed}, failed.status))
@@ -249,16 +259,39 @@ class ConsoleApp:
         access_key, secret_key = given.get("access_key", "").strip(), given.get("secret_key", "").strip()
         return await self._login.by_account(access_key, secret_key, host, read_only="read_only" in given)
 
+    async def _switch(self, request: Request) -> bytes:
+        """Show another cluster, on the page of the menu where the user is."""
+        session = self._session(request)
+        if session is None:
+            return _see_other(request, "/login")
+        given = {name: values[0] for name, values in fields(request).items()}
+        if not session.wrote_any(given.get("form_key", "")):
+            return self._failed(request, session, STALE_FORM)
+        try:
+            await self._login.switch(session, given.get("cluster", ""))
+        except Refused as refused:
+            return self._failed(request, session, Failed(403, "This cluster is not shown", str(refused)))
+        except FAILURES as error:
+            return self._failed(request, session, explained(error))
+        pages = [entry.path for entry in NAVIGATION]
+        here = given.get("here", "")
+        return _see_other(request, here if here in pages and here != "/ordered" else "/")
+
     async def _log_out(self, request: Request) -> bytes:
         session = self._session(request)
         key = fields(request).get("form_key", ("",))[0]
-        if session is not None and session.wrote(key):
+        if session is not None and session.wrote_any(key):
             self._sessions.end(session)
             self._set_cookie(request, "", max_age=b"0")
         return _see_other(request, "/login")
 
 
-STALE_FORM = Failed(403, "This form is old", "It belongs to a session that has ended.", "Go back and reload the page.")
+STALE_FORM = Failed(
+    403,
+    "This form is old",
+    "It belongs to a session that has ended, or to a cluster that is not shown any more.",
+    "Go back and reload the page.",
+)
 NOT_ALLOWED = Failed(403, "Read only", "Your session can view everything, but not change anything.")
 FOREIGN = Failed(403, "Request refused", "This request came from another page, or with another host name.")
 NO_PAGE = Failed(404, "No such page", "The console has no page of this name.", "Use the menu to open a page.")

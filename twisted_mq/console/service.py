@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.login import Login
 from twisted_mq.console.prometheus import ASK_SECONDS, MOST_BYTES, PrometheusHistory
 from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
-from twisted_mq.console.settings import TLS_CERT, TLS_KEY, ConsoleSettings, OwnCertificate
+from twisted_mq.console.settings import TLS_CERT, TLS_KEY, ConsoleSettings, NamedCluster, OwnCertificate
 from twisted_mq.encryption.clients import encrypted
 from twisted_mq.extras import require
 from twisted_mq.periodic import PeriodicJob
@@ -123,10 +124,14 @@ class ConsoleService(Service):
         own = settings.own_account if settings.accounts else settings.client_options.credentials
         self._own_account = own
         self._keeps_history = self._past is None and (own is not None or not settings.accounts)
-        self._own_admin: AdminCalls | None = None
-        self._history = History(self._figures, wall_ms(reactor))
-        self._sampler: PeriodicJob | None = None
-        self._app = ConsoleApp(settings, self._sessions, login, self._jobs, self._past or self._history)
+        self._own_admins: dict[str, AdminCalls] = {}
+        self._histories = {
+            name: History(functools.partial(self._figures, name), wall_ms(reactor)) for name in settings.clusters
+        }
+        self._samplers: list[PeriodicJob] = []
+        past = self._past
+        kept = dict(self._histories) if past is None else dict.fromkeys(settings.clusters, past)
+        self._app = ConsoleApp(settings, self._sessions, login, self._jobs, kept)
         site = ConsoleSite(self._app.resource(), timeout=IDLE_SECONDS, reactor=reactor)
         site.noisy = False
         self._factory = _served(site, settings.certificate, reactor)
@@ -140,8 +145,8 @@ class ConsoleService(Service):
         scheme = "http" if self.settings.certificate is None else "https"
         return f"{scheme}://{host}:{self.port}/"
 
-    def admin(self, credentials: Credentials | None) -> AdminCalls:
-        """Return admin calls with connections of their own, signed with these credentials."""
+    def admin(self, credentials: Credentials | None, cluster: NamedCluster | None = None) -> AdminCalls:
+        """Return admin calls to a cluster, or to the first one, with connections of their own, signed with these credentials."""
         reactor, keys = self._reactor, credentials
         options = attrs.evolve(
             self.settings.client_options,
@@ -150,7 +155,7 @@ class ConsoleService(Service):
         )
         return AdminCalls(
             client=RemotingClient(reactor, connect=self._connect, credentials=credentials),
-            name_servers=list(self.settings.name_servers),
+            name_servers=list(self.settings.name_servers if cluster is None else cluster.name_servers),
             now_ms=wall_ms(reactor),
             sleep=lambda seconds: deferLater(reactor, seconds),
             reactor=reactor,
@@ -165,12 +170,13 @@ class ConsoleService(Service):
         self._listening = listen(interfaces.IReactorSocket(self._reactor), bound, self._factory)
         super().startService()
         if self._keeps_history:
-            self._own_admin = self.admin(self._own_account)
-            self._sampler = PeriodicJob("history", self._reactor, EVERY_SECONDS, self._history.take)
+            for name, cluster in self.settings.clusters.items():
+                self._own_admins[name] = self.admin(self._own_account, cluster)
+                take = self._histories[name].take
+                self._samplers.append(PeriodicJob(f"history {name}", self._reactor, EVERY_SECONDS, take))
 
-    async def _figures(self) -> list[BrokerFigures]:
-        assert self._own_admin is not None
-        return await all_figures(self._own_admin)
+    async def _figures(self, cluster: str) -> list[BrokerFigures]:
+        return await all_figures(self._own_admins[cluster])
 
     def invite(self) -> None:
         """Announce an address to log in; when its token is used up, another address is announced."""
@@ -183,12 +189,12 @@ class ConsoleService(Service):
         """Stop, and close all connections. A second call does nothing."""
         self._jobs.stop_all()
         self._sessions.end_all()
-        sampler, self._sampler = self._sampler, None
-        own, self._own_admin = self._own_admin, None
-        if sampler is not None:
+        samplers, self._samplers = self._samplers, []
+        for sampler in samplers:
             sampler.stop()
-        if own is not None:
+        for own in self._own_admins.values():
             own.client.close()
+        self._own_admins = {}
         listening, self._listening = self._listening, None
         stopped = defer.succeed(None) if listening is None else defer.maybeDeferred(listening.stopListening)
         return stopped.addCallback(lambda _: super(ConsoleService, self).stopService())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import hmac
 import secrets
@@ -46,30 +47,69 @@ class Notice:
     link: str | None = None
 
 
-@attrs.define(eq=False)
-class Session:
-    """A user who is logged in. `key` is the cookie's value; each form of the session's pages contains `form_key`."""
+@attrs.frozen
+class ShownCluster:
+    """A cluster as one user sees it. Each form of its pages contains `form_key`."""
 
-    user: str
+    cluster: str
     role: Role
     admin: AdminCalls
-    key: str = attrs.field(repr=False)
     form_key: str = attrs.field(repr=False)
+
+
+@attrs.define
+class Session:
+    """A user who is logged in. `key` is the cookie's value; `place` is the cluster that pages show.
+
+    A form is taken only while its cluster is shown: in another tab the user may have switched to another one.
+    """
+
+    user: str
+    place: ShownCluster
+    key: str = attrs.field(repr=False)
     began: float
     seen: float
+    most: Role = Role.OPERATOR
+    """The most that the user wants to be allowed, at any cluster."""
+    places: dict[str, ShownCluster] = attrs.field(factory=dict)
     notices: list[Notice] = attrs.field(factory=list)
+
+    @property
+    def cluster(self) -> str:
+        return self.place.cluster
+
+    @property
+    def role(self) -> Role:
+        return self.place.role
+
+    @property
+    def admin(self) -> AdminCalls:
+        return self.place.admin
+
+    @property
+    def form_key(self) -> str:
+        return self.place.form_key
 
     def may(self, role: Role) -> bool:
         return self.role >= role
 
     def told(self) -> list[Notice]:
         """Return the notices to show; the next call returns none of them."""
-        notices, self.notices = self.notices, []
+        notices = list(self.notices)
+        self.notices.clear()
         return notices
 
     def wrote(self, form_key: str) -> bool:
-        """Return True if a form came from a page of this session."""
-        return hmac.compare_digest(self.form_key.encode(), form_key.encode())
+        """Return True if a form came from a page of this session and of the cluster that it shows."""
+        return _is_same(self.form_key, form_key)
+
+    def wrote_any(self, form_key: str) -> bool:
+        """Return True if a form came from a page of this session, of any cluster."""
+        return any(_is_same(one.form_key, form_key) for one in list(self.places.values()))
+
+
+def _is_same(secret: str, given: str) -> bool:
+    return hmac.compare_digest(secret.encode(), given.encode())
 
 
 class Sessions:
@@ -80,28 +120,48 @@ class Sessions:
         self._secret = secret
         self._sessions: dict[str, Session] = {}
 
-    def begin(self, user: str, role: Role, admin: AdminCalls) -> Session:
-        """Create a session."""
+    def begin(self, user: str, role: Role, admin: AdminCalls, cluster: str = "", most: Role = Role.OPERATOR) -> Session:
+        """Create a session that shows a cluster."""
         self._end_old()
         while len(self._sessions) >= MOST_SESSIONS:
             self.end(min(self._sessions.values(), key=lambda one: one.seen))
         now = self._now()
-        session = Session(user, role, admin, self._secret(), self._secret(), now, now)
+        place = ShownCluster(cluster, min(role, most), admin, self._secret())
+        session = Session(user, place, self._secret(), now, now, most, {cluster: place})
         self._sessions[session.key] = session
         return session
 
+    def show(self, session: Session, cluster: str) -> bool:
+        """Show a cluster in a session's next requests. Return False if it was not shown before."""
+        kept, place = self._sessions.get(session.key), session.places.get(cluster)
+        if kept is not None and place is not None:
+            kept.place = place
+        return place is not None
+
+    def add(self, session: Session, cluster: str, role: Role, admin: AdminCalls) -> None:
+        """Show a cluster for the first time. If the session ended meanwhile, or shows it already, close the connections."""
+        if session.key not in self._sessions or cluster in session.places:
+            admin.client.close()
+        else:
+            session.places[cluster] = ShownCluster(cluster, min(role, session.most), admin, self._secret())
+        self.show(session, cluster)
+
     def find(self, key: str) -> Session | None:
-        """Return the session of a cookie, which is valid for another hour from now on."""
+        """Return the session of a cookie, which is valid for another hour from now on.
+
+        It is a copy that goes on showing the same cluster: a request is about one cluster, whatever another tab shows.
+        """
         self._end_old()
         session = self._sessions.get(key)
         if session is not None:
             session.seen = self._now()
-        return session
+        return copy.copy(session)
 
     def end(self, session: Session) -> None:
         """End a session. A second call does nothing."""
         if self._sessions.pop(session.key, None) is not None:
-            session.admin.client.close()
+            for place in session.places.values():
+                place.admin.client.close()
 
     def end_all(self) -> None:
         for session in list(self._sessions.values()):

@@ -24,6 +24,14 @@ class OwnCertificate:
 
 
 @attrs.frozen
+class NamedCluster:
+    """A cluster that pages can show: its name in the console, and its name servers."""
+
+    name: str
+    name_servers: tuple[str, ...]
+
+
+@attrs.frozen
 class ConsoleSettings:
     """Settings of a console. Without `accounts`, users log in with a token, and `client_options` sign all requests."""
 
@@ -43,4 +51,14 @@ class ConsoleSettings:
     prometheus: str | None = None
     """The address of a Prometheus server that has the values of the past; None: the console keeps them itself."""
     coordinator: CoordinatorSettings | None = None
-    """The coordinator with the lists of ordered topics; None: not asked."""
+    """The coordinator with the lists of the first cluster's ordered topics; None: not asked."""
+    others: tuple[NamedCluster, ...] = ()
+    """The clusters that users can switch to."""
+    name: str = ""
+    """The first cluster's name in the console, shown if there are others."""
+
+    @property
+    def clusters(self) -> dict[str, NamedCluster]:
+        """Return all clusters by name; the first one is shown after a login."""
+        first = NamedCluster(self.name, self.name_servers)
+        return {one.name: one for one in (first, *self.others)}

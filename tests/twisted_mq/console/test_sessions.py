@@ -46,7 +46,7 @@ def test_a_session_ends_after_an_hour_without_a_request_and_closes_its_connectio
     sessions, clock = made()
     session = sessions.begin("me", Role.OPERATOR, admin())
     clock.now += IDLE_SECONDS
-    assert sessions.find(session.key) is session
+    assert sessions.find(session.key) == session
     clock.now += IDLE_SECONDS + 1
     assert sessions.find(session.key) is None
     assert session.admin.client.closed
@@ -57,7 +57,7 @@ def test_a_session_that_is_used_ends_after_twelve_hours():
     session = sessions.begin("me", Role.OPERATOR, admin())
     began = clock.now
     while clock.now - began <= LONGEST_SECONDS:
-        assert sessions.find(session.key) is session
+        assert sessions.find(session.key) == session
         clock.now += IDLE_SECONDS / 2
     assert sessions.find(session.key) is None
 
@@ -71,7 +71,7 @@ def test_too_many_sessions_end_the_one_that_was_silent_longest():
     sessions.find(begun[0].key)
     sessions.begin("other", Role.READER, admin())
     assert sessions.find(begun[1].key) is None
-    assert sessions.find(begun[0].key) is begun[0]
+    assert sessions.find(begun[0].key) == begun[0]
 
 
 def test_secrets_are_not_in_what_is_printed_of_a_session():

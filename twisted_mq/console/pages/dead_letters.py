@@ -82,11 +82,16 @@ async def resend(visit: Visit) -> Answer:
     name = visit.needed("name", "The group's name")
     if visit.text("which") == "rest":
         state = await _state(visit.admin, name)
-        visit.jobs.start(name, state.not_resent or 0, resend_all(visit.admin, name))
+        visit.jobs.start(_job(visit, name), state.not_resent or 0, resend_all(visit.admin, name))
         return Redirect(link("/dead-letters/progress", name=name))
     sent = await _resend_chosen(visit.admin, name, visit.every("id"))
     visit.tell(f"{sent} dead letters of {name} were sent again to their original topics.", good=sent > 0)
     return Redirect(link("/dead-letters/group", name=name))
+
+
+def _job(visit: Visit, group: str) -> str:
+    """Return the name of the job that sends a group's dead letters again; each cluster has its own."""
+    return f"{visit.session.cluster}/{group}"
 
 
 async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
@@ -108,7 +113,7 @@ async def _resend_chosen(admin: AdminCalls, group: str, ids: list[str]) -> int:
 async def progress(visit: Visit) -> Answer:
     """Return the progress of sending a group's dead letters again."""
     name = visit.needed("name", "The group's name")
-    job = visit.jobs.find(name)
+    job = visit.jobs.find(_job(visit, name))
     if job is None:
         raise NotThere(f"No resend of {name} is running, or the console was restarted.")
     return Page("dead_letters_progress.html", {"job": job, "state": await _state(visit.admin, name)})
@@ -117,7 +122,7 @@ async def progress(visit: Visit) -> Answer:
 async def stop(visit: Visit) -> Answer:
     """Stop sending again; the broker keeps the record of what was sent."""
     name = visit.needed("name", "The group's name")
-    job = visit.jobs.find(name)
+    job = visit.jobs.find(_job(visit, name))
     if job is not None:
         job.stop()
     return Redirect(link("/dead-letters/progress", name=name))

@@ -35,6 +35,8 @@ async def ordered(visit: Visit) -> Answer:
 async def in_session(visit: Visit, work: Callable[[OrderSession], Coroutine[Any, Any, R]]) -> R:
     """Run the work in a session of its own. Raises AdminError if the coordinator does not answer."""
     settings = visit.settings.coordinator
+    if visit.session.cluster != visit.settings.name:
+        raise NotThere(f"The coordinator has the lists of the cluster {visit.settings.name}, and that is not shown.")
     if settings is None or visit.admin.reactor is None:
         raise NotThere("This console was started without --coordinator, so it does not show ordered topics.")
     try:
