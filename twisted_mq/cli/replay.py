@@ -1,9 +1,9 @@
-"""Implements `mq replay`: sends messages of a topic, or of a store at rest, to a topic again."""
+"""Implements `mq replay`: sends messages of a topic, of a store at rest, of Kafka or of RabbitMQ to a topic."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
@@ -12,6 +12,8 @@ import click
 from twisted_mq.admin.anew import own_properties
 from twisted_mq.cli.asking import BEGINNINGS, ask, begin_of, is_offset, time_ms_of
 from twisted_mq.cli.errors import CliError
+from twisted_mq.cli.other_systems import Imported, ImportRun, ImportSource, kafka_source, rabbit_source
+from twisted_mq.cli.outgoing_messages import read_properties
 from twisted_mq.cli.output import json_line, print_table, progress
 from twisted_mq.cli.server_options import reaches_servers
 from twisted_mq.cli.store_options import require_numpy, time_text
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from twisted_mq.cli.admin.calls import AdminContext
     from twisted_mq.cli.servers import Servers
     from twisted_mq.client import Message
+    from twisted_mq.protocol.messages.message import Message as MessageToSend
     from twisted_mq.protocol.messages.message import MessageExt
 
 GROUP = "mq_replay"
@@ -80,6 +83,34 @@ class Tally:
     type=click.Path(exists=True, file_okay=False),
     help="Read the messages from the files of a store instead of a broker.",
 )
+@click.option("--kafka", metavar="SERVERS", help="Take the messages of Kafka's topic TOPIC, from HOST:PORT[,..].")
+@click.option(
+    "--kafka-group", default=GROUP, show_default=True, help="Consumer group at Kafka, which remembers how far it is."
+)
+@click.option(
+    "--kafka-option",
+    "kafka_options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Further setting of kafka.KafkaConsumer, such as security_protocol=SSL; may be repeated.",
+)
+@click.option(
+    "--rabbitmq",
+    metavar="URL",
+    envvar="MQ_RABBITMQ",
+    help="Take the messages of RabbitMQ's queue TOPIC, from amqp://USER:PASSWORD@HOST:5672/VHOST; "
+    "the variable MQ_RABBITMQ is safer.",
+)
+@click.option(
+    "--idle",
+    default=10.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="With --kafka and --rabbitmq: end when nothing came for so many seconds.",
+)
+@click.option(
+    "--skip-empty", is_flag=True, help="With --kafka and --rabbitmq: leave out messages without a body, and count them."
+)
 @click.option("--from", "beginning", default="earliest", show_default=True, help=f"{BEGINNINGS}.")
 @click.option("--until", help="Stop before this queue offset or time.  [default: the present end of each queue]")
 @click.option("--tags", default="*", show_default=True, help='Select only messages with these tags, such as "A || B".')
@@ -94,6 +125,12 @@ def replay(
     topic: str,
     to: str,
     store: str | None,
+    kafka: str | None,
+    kafka_group: str,
+    kafka_options: tuple[str, ...],
+    rabbitmq: str | None,
+    idle: float,
+    skip_empty: bool,
     beginning: str,
     until: str | None,
     tags: str,
@@ -111,7 +148,23 @@ def replay(
     Examples:
       mq replay Orders --to OrdersAgain --from 2026-11-22T08:00 --rate 100
       mq replay Orders --store ~/store --to OrdersAgain --dry-run
+      mq replay orders --kafka kafka:9092 --to Orders --rate 500
     """
+    if kafka is not None or rabbitmq is not None:
+        chosen = (store, until, key, kafka and rabbitmq, tags != "*", beginning != "earliest", keep_ids, dry_run)
+        if any(chosen):
+            raise click.UsageError(
+                "One of --kafka and --rabbitmq goes with --to, --idle, --rate, --count and --skip-empty alone."
+            )
+        options = read_properties(kafka_options)
+        make = (
+            (lambda: kafka_source(kafka, topic, kafka_group, options))
+            if kafka
+            else (lambda: rabbit_source(str(rabbitmq), topic))
+        )
+        moved = ask(servers, lambda admin: _moved(admin, make, to, idle, rate, count, skip_empty))
+        _print_moved(moved, topic, to, as_json)
+        return
     wanted = Wanted(topic, to, beginning, until, tags, key, count or EVERYTHING, keep_ids)
     stored = None if store is None else messages_of_store(store, wanted)
 
@@ -120,6 +173,60 @@ def replay(
         return await count_all(source, wanted) if dry_run else await send_all(admin, source, wanted, rate)
 
     _print(ask(servers, main), wanted, "would be sent" if dry_run else "sent", as_json)
+
+
+async def _moved(
+    admin: AdminContext,
+    make: Callable[[], ImportSource],
+    to: str,
+    idle: float,
+    rate: float | None,
+    count: int | None,
+    skip_empty: bool,
+) -> Imported:
+    """Move the messages of another system; its connection is closed at the end."""
+    from twisted_mq.admin.sending import started_producer
+    from twisted_mq.reactor_threads import threads_of
+
+    reactor = admin.reactor
+    assert reactor is not None
+    in_thread = threads_of(reactor)
+    source = await in_thread(make)
+    try:
+        async with started_producer(admin, GROUP) as producer:
+            queues = await producer.publish_queues(to)
+
+            async def send(message: MessageToSend, shard: int) -> None:
+                await producer.send(message, queues[shard % len(queues)])
+
+            run = ImportRun(
+                source,
+                to,
+                send,
+                in_thread,
+                reactor.seconds,
+                admin.sleep,
+                idle,
+                rate=rate,
+                count=count,
+                skip_empty=skip_empty,
+            )
+            with progress("sending", None) as advance:
+                return await run.run(advance)
+    finally:
+        await in_thread(source.close)
+
+
+def _print_moved(moved: Imported, topic: str, to: str, as_json: bool) -> None:
+    row: dict[str, Json] = {
+        "from": topic,
+        "to": to,
+        "what": "sent",
+        "messages": moved.messages,
+        "bodyBytes": moved.body_bytes,
+        "skipped": moved.skipped,
+    }
+    _print_row(row, as_json)
 
 
 def messages_of_store(store: str, wanted: Wanted) -> Iterator[MessageExt]:
@@ -221,6 +328,10 @@ def _print(tally: Tally, wanted: Wanted, what: str, as_json: bool) -> None:
         "oldest": time_text(tally.oldest_ms),
         "newest": time_text(tally.newest_ms),
     }
+    _print_row(row, as_json)
+
+
+def _print_row(row: dict[str, Json], as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json_line(row))
     else:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +28,8 @@ def server() -> Iterator[EmbeddedServer]:
         yield server
 
 
-def run(server: EmbeddedServer, *words: str, code: int = 0) -> dict:
-    environment = {**os.environ, "NAMESRV_ADDR": server.namesrv}
+def run(server: EmbeddedServer, *words: str, code: int = 0, **more: str) -> dict:
+    environment = {**os.environ, "NAMESRV_ADDR": server.namesrv, **more}
     command = [*MQ, "replay", "Orders", *words, "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == code, done.stderr
@@ -74,3 +75,44 @@ def test_a_place_that_a_store_does_not_have_is_said(server: EmbeddedServer) -> N
     assert "a store has no position 'latest' to start from; use another --from" in told["error"]
     told = run(server, "--store", server.store_path, "--to", "Never", "--from", "9" * 5000, code=1)
     assert "is not a position" in told["error"]
+
+
+KAFKA = """
+import json, types
+
+PATH = {path!r}
+
+class KafkaConsumer:
+    def __init__(self, topic, **settings):
+        self.at = json.load(open(PATH)).get(settings["group_id"], 0)
+        self.group = settings["group_id"]
+    def poll(self, timeout_ms, max_records):
+        records = [
+            types.SimpleNamespace(
+                topic="Orders", partition=0, offset=at, key=b"k%d" % at, value=b"%d" % at, headers=[("size", b"L")]
+            )
+            for at in range(self.at, min(self.at + max_records, 100))
+        ]
+        self.at += len(records)
+        return {{0: records}} if records else {{}}
+    def commit(self):
+        json.dump({{self.group: self.at}}, open(PATH, "w"))
+    def close(self, autocommit):
+        pass
+"""
+
+
+def test_messages_of_kafka_come_over_in_runs_that_go_on_where_the_last_one_was(
+    server: EmbeddedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "offsets.json").write_text("{}")
+    (tmp_path / "kafka" / "__init__.py").write_text(KAFKA.format(path=str(tmp_path / "offsets.json")))
+    (tmp_path / "kafka" / "errors.py").write_text("class KafkaError(Exception): pass\n")
+    words = ["--kafka", "kafka:9092", "--to", "OfKafka", "--idle", "0"]
+    first = run(server, *words, "--count", "60", PYTHONPATH=str(tmp_path))
+    second = run(server, *words, PYTHONPATH=str(tmp_path))
+    assert [one["messages"] for one in (first, second)] == [60, 40]
+    found = sorted((int(one.body), one.keys, one.properties["size"]) for one in server.messages("OfKafka"))
+    assert found == [(at, [f"k{at}"], "L") for at in range(100)]
+    assert len({one.queue_id for one in server.messages("OfKafka")}) == 1
