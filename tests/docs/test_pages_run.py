@@ -26,6 +26,8 @@ NOT_RUN: set[str] = {
     "needs Apache's servers",
     "needs a collector",
     "needs Kafka or RabbitMQ",
+    "needs two clusters",
+    "needs a build of Apache's dashboard",
     "needs a package of the reader's",
     "needs grpcurl",
     "needs a store beside a running broker",

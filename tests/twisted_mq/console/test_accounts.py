@@ -82,7 +82,7 @@ class AccountOfTheConsole(ConsoleCase):
         return [broker["name"] for broker in sample["brokers"]]
 
     async def test_the_past_is_kept_by_the_consoles_own_account(self) -> None:
-        await self.console._history.take()
+        await self.console._histories[""].take()
         self.assertEqual(await self.shown(ROOT), ["broker-a"])
         await self.make_ada("Get", "List")
         self.assertEqual(await self.shown(ADA), ["broker-a"])

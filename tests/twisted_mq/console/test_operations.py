@@ -164,7 +164,7 @@ class Operations(ConsoleCase):
 
     async def test_the_charts_have_what_was_before_they_were_opened(self) -> None:
         self.assertEqual(json.loads((await self.get("/api/history")).text), {"samples": []})
-        await self.console._history.take()
+        await self.console._histories[""].take()
         (sample,) = json.loads((await self.get("/api/history", hours=1)).text)["samples"]
         (broker,) = sample["brokers"]
         self.assertEqual((broker["name"], broker["id"]), ("broker-a", 0))
