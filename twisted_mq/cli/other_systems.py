@@ -273,5 +273,5 @@ class ImportRun:
             return await self.in_thread(function, *arguments)
         except self.source.errors as error:
             raise CliError(
-                f"the source failed: {_text(error)}", "run the same again: it goes on where it was"
+                f"the source failed: {_text(error)}", "run the same command again: it continues where it was"
             ) from error

@@ -106,7 +106,7 @@ class Tally:
     default=10.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="With --kafka and --rabbitmq: end when nothing came for so many seconds.",
+    help="With --kafka and --rabbitmq: end when no message arrived for this many seconds.",
 )
 @click.option(
     "--skip-empty", is_flag=True, help="With --kafka and --rabbitmq: leave out messages without a body, and count them."
