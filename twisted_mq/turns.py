@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from twisted.internet import defer, interfaces, task
 from twisted.python import failure
@@ -17,21 +17,34 @@ from twisted.python import failure
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.rotation import Rotation
 
 T = TypeVar("T")
 Pause: TypeAlias = defer.Deferred[Any] | None
 """Any, because only the work itself knows what its Deferred fires with."""
 Work = Generator[Pause, None, T]
 
+SHARE = "long requests"
+SLICE_SECONDS = 0.005
+"""The time for all lanes in one turn."""
 MAX_WAITING = 1000
 """The most work that may wait in a lane; past it the answer is SYSTEM_BUSY."""
 
 
 class Turns:
-    """Runs the first slice of work at once, the others between the reactor's turns."""
+    """Runs the first slice of work at once, the others in turns of a rotation, as one share of it."""
 
-    def __init__(self, clock: interfaces.IReactorTime) -> None:
-        self._cooperator = task.Cooperator(scheduler=lambda turn: clock.callLater(0, turn))
+    def __init__(self, rotation: Rotation) -> None:
+        seconds = rotation.clock.seconds
+
+        def slice_ends() -> Callable[[], bool]:
+            end = seconds() + SLICE_SECONDS
+            return lambda: seconds() >= end
+
+        def next_turn(turn: Callable[[], None]) -> interfaces.IDelayedCall:
+            return cast(interfaces.IDelayedCall, rotation.call(SHARE, turn))  # a cooperator only cancels it
+
+        self._cooperator = task.Cooperator(slice_ends, next_turn)
         self._lanes: dict[Hashable, deque[Work[None]]] = {}
 
     def run(self, lane: Hashable, work: Work[T]) -> T | defer.Deferred[T]:

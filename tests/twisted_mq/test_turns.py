@@ -6,17 +6,19 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock, _Timer
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
+from twisted_mq import turns
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.turns import MAX_HELD_BYTES, MAX_WAITING, Room, Turns, Work, outcome
 
 
 class TurnsTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
-        self.turns = Turns(self.clock)
+        self.turns = Turns(Rotation(self.clock))
         self.steps: list[str] = []
 
     def work(self, name: str, slices: int) -> Work[str]:
@@ -43,7 +45,7 @@ class TurnsTests(SynchronousTestCase):
         self.assertEqual(self.turns.run("a", self.work("d", 1)), "d")
 
     def test_other_lanes_go_on_between_work_that_is_done_at_once(self) -> None:
-        self.patch(_Timer, "MAX_SLICE", 0)
+        self.patch(turns, "SLICE_SECONDS", 0.0)
         held: Deferred[None] = Deferred()
         results = [self.turns.run("a", outcome(held)), self.turns.run("other", self.work("x", 4))]
         results += [self.turns.run("a", self.work(name, 1)) for name in "bcd"]

@@ -46,6 +46,7 @@ from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.reactor_threads import CallFromThread, InThread, at_once
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, Places, PlainMessages, PutResult
 from twisted_mq.turns import Turns, Work
@@ -102,6 +103,7 @@ class BrokerController:
     timed_plain_puts: TimedCall[[PlainMessages], Places] = attrs.field(init=False)
     timed_get: TimedCall[..., GetResult] = attrs.field(init=False)
     polling: LongPolling = attrs.field(init=False)
+    rotation: Rotation = attrs.field(init=False)
     turns: Turns = attrs.field(init=False)
     long_answers: LongAnswers = attrs.field(init=False)
     bodies: RequestBodies = attrs.field(init=False)
@@ -133,7 +135,8 @@ class BrokerController:
         self.timed_plain_puts = TimedCall(store.put_plain, seconds, self.timed_put.times)
         self.timed_get = TimedCall(store.get_message, seconds)
         self.polling = LongPolling(self.clock, self.now_ms, self.late, self.dispatch)
-        self.turns = Turns(self.clock)
+        self.rotation = Rotation(self.clock)
+        self.turns = Turns(self.rotation)
         self.long_answers = LongAnswers(self.turns, self.in_thread)
         self.bodies = RequestBodies(self.turns, self.in_thread)
         self._flushes = FlushAnswers(store, self.call_from_thread, self.late, self._show_flushed)

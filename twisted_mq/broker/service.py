@@ -368,6 +368,7 @@ class BrokerService(service.Service):
             end_of_read=controller.dispatch,
             channel_lost=controller.channel_lost,
             late=controller.late,
+            rotation=controller.rotation,
             budget=Budget(self.options),
             too_late=FastFailure(self.options),
             count=lambda event: controller.statistics.activity[event].add(1, 0),

@@ -27,6 +27,7 @@ from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.client import RemotingClient, tcp_endpoint
 from twisted_mq.remoting.listen import Bind, bind, listen
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.server import RemotingServerFactory
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 from twisted_mq.stopping import Step, stop_all
@@ -60,7 +61,8 @@ class NamesrvService(service.Service):
         self.options = options
         self.port = options.listen_port
         self.metrics_port = 0
-        self._turns = Turns(reactor)
+        rotation = Rotation(reactor)
+        self._turns = Turns(rotation)
         self.routes = RouteTable(broker_expiry_ms, later=self._turns.must_run)
         self._reactor = reactor
         self._bind = bind
@@ -79,7 +81,9 @@ class NamesrvService(service.Service):
         )
         self._access = access
         self._processors = processors(self._state)
-        traffic = Traffic(self._processors, reactor, channel_lost=self._channel_lost, budget=Budget(options))
+        traffic = Traffic(
+            self._processors, reactor, channel_lost=self._channel_lost, budget=Budget(options), rotation=rotation
+        )
         self.factory = RemotingServerFactory(traffic, options.server_channel_max_idle_time_seconds, most_connections())
         self._scan: PeriodicJob | None = None
         self._looks: list[PeriodicJob] = []

@@ -28,6 +28,7 @@ from twisted_mq.proxy.users import Signatures
 from twisted_mq.reactor_threads import threads_of
 from twisted_mq.remoting.client import Connect, tcp_endpoint
 from twisted_mq.remoting.listen import bind, listen
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.turns import Turns
 
 CONNECT_SECONDS = 3.0
@@ -41,7 +42,7 @@ class ProxyService(service.Service):
     def __init__(self, options: ProxyServiceOptions, reactor: interfaces.IReactorTime) -> None:
         self._options = options
         self._reactor = reactor
-        self._turns = Turns(reactor)
+        self._turns = Turns(Rotation(reactor))
         self._grpc: GrpcPort | None = None
         self._brokers: ClusterBrokers | None = None
         self._metrics: interfaces.IListeningPort | None = None

@@ -1,16 +1,25 @@
-"""Rotates connections with unfinished work of a read: each works in turn, all together for a share of the reactor's time.
+"""Shares the reactor's time among connections with work: each has its turn, all together a part of the time between two polls.
 
-However many peers ask for long work at once, a peer that asks for little waits for one round, not for a slice of each of them.
+Work is put off in two cases. A read whose commands take long goes on in a later turn. And if the reads of one poll together
+take long, the rest of them wait: a thousand connections that come at once would else hold up a peer whose read is the last.
+
+The turns go by share (`remoting.shares`): the share that has used the least time is next, so that a peer that asks for little
+waits for one turn, however many connections others open.
 """
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Callable
 from typing import Protocol
 
+import attrs
 from twisted.internet import interfaces
 
-ROUND_SECONDS = 0.02
-"""The time for all of them, between two polls of the sockets."""
+ROUND_SECONDS = 0.01
+"""The time for all turns between two polls of the sockets."""
+CROWD_SECONDS = 0.01
+"""The time for the reads of one poll, counted from the read that comes this long after the poll before."""
 
 
 class GoesOn(Protocol):
@@ -20,35 +29,128 @@ class GoesOn(Protocol):
         """Do a slice of the work, and join the rotation again if some is left."""
 
 
+@attrs.define(eq=False)
+class Line:
+    """The connections of a share that wait, and the seconds that the share has used. `entry` is 0 during its turn."""
+
+    used: float
+    entry: int = 0
+    waiting: dict[GoesOn, None] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class Call:
+    """A call that waits for its turn. It can be cancelled, as those of a reactor can."""
+
+    go_on: Callable[[], None]
+    rotation: Rotation
+
+    def cancel(self) -> None:
+        """Leave the rotation."""
+        self.rotation.leave(self)
+
+
 class Rotation:
-    """The rotation of all connections of one server."""
+    """The rotation of all connections of one server, and of its other work.
+
+    `ask_at` is the time, in seconds of the clock, from which a read asks `is_crowded` before its commands are processed.
+    """
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
-        self._clock = clock
-        self._waiting: dict[GoesOn, None] = {}
+        self.clock = clock
+        self._shares: dict[GoesOn, str] = {}
+        self._lines: dict[str, Line] = {}
+        self._order: list[tuple[float, int, str]] = []
+        self._entries = 0
+        self._least_used = 0.0
         self._next_round: interfaces.IDelayedCall | None = None
+        self._crowded_at: float | None = None
+        self.ask_at = clock.seconds() + CROWD_SECONDS
 
-    def join(self, connection: GoesOn) -> None:
-        """Join at the end of the line; a connection that is in line already keeps its place."""
-        self._waiting[connection] = None
+    def is_crowded(self, now: float) -> bool:
+        """Return True if the reads of this poll have taken CROWD_SECONDS, so that the work of this one has to wait."""
+        if self._crowded_at is None:
+            self._crowded_at = now + CROWD_SECONDS
+            self.clock.callLater(0, self._polled)
+        return now >= self._crowded_at
+
+    def _polled(self) -> None:
+        self._crowded_at = None
+        self.ask_at = self.clock.seconds() + CROWD_SECONDS
+
+    def join(self, connection: GoesOn, share: str) -> None:
+        """Wait for a turn of the share; a connection that waits already keeps its place."""
+        if connection in self._shares:
+            return
+        self._shares[connection] = share
+        line = self._lines.get(share)
+        if line is None:
+            line = self._lines[share] = Line(self._least_used)
+            self._enter(share, line)
+        line.waiting[connection] = None
         if self._next_round is None:
-            self._next_round = self._clock.callLater(0, self._round)
+            self._next_round = self.clock.callLater(0, self._round)
+
+    def call(self, share: str, work: Callable[[], None]) -> Call:
+        """Call `work` at the next turn of the share."""
+        call = Call(work, self)
+        self.join(call, share)
+        return call
 
     def leave(self, connection: GoesOn) -> None:
         """Remove a connection that has no work left."""
-        self._waiting.pop(connection, None)
-        if not self._waiting and self._next_round is not None:
+        share = self._shares.pop(connection, None)
+        if share is None:
+            return
+        line = self._lines[share]
+        del line.waiting[connection]
+        if not line.waiting and line.entry:
+            self._end(share)
+        if not self._shares and self._next_round is not None:
             self._next_round.cancel()
             self._next_round = None
 
+    def _enter(self, share: str, line: Line) -> None:
+        self._entries += 1
+        line.entry = self._entries
+        heapq.heappush(self._order, (line.used, line.entry, share))
+
+    def _end(self, share: str) -> None:
+        """Forget the line of a share. If it comes back it is level with the others, at most one turn ahead of its due."""
+        del self._lines[share]
+        if not self._lines:
+            self._order.clear()
+            self._least_used = 0.0
+
     def _round(self) -> None:
+        """Give as many turns as connections wait now, for ROUND_SECONDS at most."""
         self._next_round = None
-        seconds = self._clock.seconds
-        end = seconds() + ROUND_SECONDS
-        waiting = self._waiting
-        while waiting and seconds() < end:
-            connection = next(iter(waiting))
-            del waiting[connection]
-            connection.go_on()
-        if waiting and self._next_round is None:
-            self._next_round = self._clock.callLater(0, self._round)
+        seconds = self.clock.seconds
+        now = seconds()
+        end = now + ROUND_SECONDS
+        for _ in range(len(self._shares)):
+            if now >= end or not self._shares:
+                break
+            now = self._turn(now)
+        if self._shares and self._next_round is None:
+            self._next_round = self.clock.callLater(0, self._round)
+
+    def _turn(self, now: float) -> float:
+        """Let the first connection of the next share go on. Return the time after it."""
+        used, entry, share = heapq.heappop(self._order)
+        line = self._lines.get(share)
+        if line is None or line.entry != entry:
+            return now
+        self._least_used = used
+        line.entry = 0  # it is the one that goes on: it keeps its line, whoever leaves or joins
+        connection = next(iter(line.waiting))
+        del line.waiting[connection]
+        del self._shares[connection]
+        connection.go_on()
+        after = self.clock.seconds()
+        line.used += after - now
+        if line.waiting:
+            self._enter(share, line)
+        else:
+            self._end(share)
+        return after

@@ -8,8 +8,9 @@ While a client does not read its answers, a server reads nothing more from it an
 read (registerProducer); `remoting.budget` bounds what is held for peers. It also bounds requests whose answers are
 pending, by channel and in total; past a bound the answer is SYSTEM_BUSY. `Traffic` bounds own requests without an answer.
 A peer that does not take its answers gets no request of the server's either; one that left a request without an answer
-gets one at a time (`takes_requests`). A read whose commands take long is processed in several turns of the reactor, in
-rotation with those of other peers (`remoting.rotation`), so that neither one peer nor many block the others.
+gets one at a time (`takes_requests`). A read whose commands take long is processed in several turns of the reactor, and the
+last of many reads in a later one. The turns are shared out (`remoting.rotation`), so that neither one peer nor many block
+the others.
 """
 
 from __future__ import annotations
@@ -90,10 +91,7 @@ class Traffic:
     """The number of commands that took longer than LONG_SECONDS."""
     budget: Budget[SocketChannel] = attrs.field(factory=Budget)
     late: LateAnswers = attrs.field(factory=LateAnswers)
-    rotation: Rotation = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.rotation = Rotation(self.clock)
+    rotation: Rotation = attrs.field(default=attrs.Factory(lambda self: Rotation(self.clock), takes_self=True))
 
 
 @implementer(interfaces.IPushProducer)
@@ -110,6 +108,7 @@ class SocketChannel(protocol.Protocol):
         self._processors = traffic.processors
         self._seconds = traffic.clock.seconds
         self._streaks = traffic.streaks
+        self._rotation = traffic.rotation
         self._decoder = FrameDecoder(
             traffic.max_frame_bytes, NO_SHAPES if traffic.streaks is None else traffic.streaks.shapes
         )
@@ -180,7 +179,7 @@ class SocketChannel(protocol.Protocol):
         if size != self._incomplete:
             self._held(size)
         if commands:
-            self._process(commands)
+            self._received(commands)
         if damage is not None:
             self._damaged(damage)
 
@@ -221,7 +220,7 @@ class SocketChannel(protocol.Protocol):
         commands, self._waiting = self._waiting, []
         if self._traffic.too_late is not None:
             commands = self._without_late(commands, self._traffic.too_late)
-        self._process(commands)
+        self._process(commands, self._seconds())
         if not self._waiting and not self._paused:
             self.transport.resumeProducing()
 
@@ -230,14 +229,22 @@ class SocketChannel(protocol.Protocol):
 
     # requests of the peer
 
-    def _process(self, commands: list[Received]) -> None:
+    def _received(self, commands: list[Received]) -> None:
+        """Process the commands of a read now, or in a later turn if the reads before it took long."""
+        now = self._seconds()
         if self._waiting:  # a TLS transport passes on what it has decrypted, paused or not
             self._waiting += commands
-            return
+        elif now >= self._rotation.ask_at and self._produces and self._rotation.is_crowded(now):
+            self.last_active = now
+            self._keep(commands)
+        else:
+            self._process(commands, now)
+
+    def _process(self, commands: list[Received], now: float) -> None:
         ready: list[bytes] = []
         size = 0
         seconds = self._seconds
-        self.last_active = now = seconds()
+        self.last_active = now
         due, end = now + PATIENCE_SECONDS, now + SLICE_SECONDS
         remaining = iter(commands)
         for command in remaining:
@@ -315,7 +322,7 @@ class SocketChannel(protocol.Protocol):
     def _join(self) -> None:
         """Wait for a turn."""
         self._waiting_since = self._seconds()
-        self._traffic.rotation.join(self)
+        self._rotation.join(self, self.share_address)
 
     def _without_late(
         self, received: list[Received], too_late: Callable[[RemotingCommand, float, int], BrokerError | None]
@@ -536,7 +543,7 @@ class SocketChannel(protocol.Protocol):
 
     def _forget_what_waits(self) -> None:
         self._waiting = []
-        self._traffic.rotation.leave(self)
+        self._rotation.leave(self)
         if self._cut_off is not None:
             self._cut_off.cancel()
             self._cut_off = None

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from unittest.mock import patch
 
 import pytest
-from twisted.internet import task
+from twisted.internet.task import Clock
 
 from tests.support.broker import BrokerInMemory, Peer
+from twisted_mq import turns
 from twisted_mq.broker import long_answers
 from twisted_mq.broker.clients import consumer_offset_manager
 from twisted_mq.broker.long_answers import QUEUE_BYTES, ROWS_OF_SLICE
@@ -34,8 +35,8 @@ RESET = {"topic": "T", "group": "G", "timestamp": "-1", "isForce": "true"}
 
 @pytest.fixture(autouse=True)
 def _one_slice_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elsewhere a turn has as many as begin within 10 ms."""
-    monkeypatch.setattr(task._Timer, "MAX_SLICE", 0)
+    """Elsewhere a turn has as many as begin within SLICE_SECONDS."""
+    monkeypatch.setattr(turns, "SLICE_SECONDS", 0.0)
 
 
 def broker_with_queues() -> BrokerInMemory:
@@ -65,7 +66,7 @@ def reads_by_turn(broker: BrokerInMemory, peer: Peer, code: int, fields: dict[st
     return reads
 
 
-def turn(clock: task.Clock) -> bool:
+def turn(clock: Clock) -> bool:
     """Make one call that is due, not those that it makes due; whether there was one."""
     if not clock.calls or clock.calls[0].getTime() > clock.seconds():
         return False

@@ -67,12 +67,24 @@ def test_everything_is_looked_at_when_it_has_doubled(collector: Collector) -> No
     collector.looks.start()
     collector.calls.clear()
     for left, calls in ((2 * LEAST_GROWTH, ["freeze"]), (MANY + 1, ["freeze", "unfreeze", "collect", "freeze"])):
+        collector.aside += left
         collector.look(left)
         collector.looks.look_at_all()
         assert collector.calls == calls
         collector.calls.clear()
     collector.looks.look_at_all()
     assert (collector.calls, collector.looks.put_aside) == ([], 0)
+
+
+def test_objects_that_were_put_aside_and_are_gone_do_not_count(collector: Collector) -> None:
+    collector.looks.start()
+    collector.calls.clear()
+    for _ in range(5):
+        collector.aside = MANY
+        collector.look(LEAST_GROWTH + 1)
+        collector.looks.look_at_all()
+        assert (collector.calls, collector.looks.put_aside) == (["freeze"], MANY)
+        collector.calls.clear()
 
 
 def test_everything_is_looked_at_once_an_hour_if_something_was_put_aside(collector: Collector) -> None:

@@ -36,6 +36,7 @@ from twisted_mq.protocol.text import fastjson
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.protocol.wire.header_fields import wire_fields
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.turns import Turns
 
 LINK = Link()
@@ -52,7 +53,7 @@ class NameServer:
             config_store_path=str(folder / "namesrv.properties"),
             **settings,
         )
-        turns = Turns(self.clock)
+        turns = Turns(Rotation(self.clock))
         self.state = NamesrvState(
             options=self.options,
             routes=RouteTable(later=turns.must_run),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import attrs
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.support.remoting import connect, frames, sent
+from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.remoting.rotation import ROUND_SECONDS
+from twisted_mq.remoting.channel import Channel
+from twisted_mq.remoting.rotation import CROWD_SECONDS, ROUND_SECONDS, Rotation
 from twisted_mq.remoting.socket_channel import SLICE_SECONDS, SocketChannel, Traffic
 
 SLOW, QUICK = 10, 11
+HONEST = ("192.0.2.7", 54321)
 COMMAND_SECONDS = 0.008
 MANY = 50
 
@@ -20,13 +23,19 @@ class RotationCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.clock = Clock()
-        self.traffic = Traffic({SLOW: self._slow, QUICK: lambda _, command: command.answer()}, self.clock)
+        self.traffic = Traffic({SLOW: self._slow, QUICK: self._quick}, self.clock)
+        self.served: list[Channel] = []
         self.channels = [SocketChannel(self.traffic) for _ in range(MANY)]
         self.transports = [connect(channel) for channel in self.channels]
         for channel in self.channels:
             channel.dataReceived(frames(*(RemotingCommand(SLOW, opaque=number) for number in range(20))))
 
-    def _slow(self, _: SocketChannel, command: RemotingCommand) -> RemotingCommand:
+    def _quick(self, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+        self.served.append(channel)
+        return command.answer()
+
+    def _slow(self, channel: Channel, command: RemotingCommand) -> RemotingCommand:
+        self.served.append(channel)
         self.clock.rightNow += COMMAND_SECONDS  # as time goes by while a command is processed: no timer runs meanwhile
         return command.answer()
 
@@ -52,7 +61,53 @@ class RotationCase(SynchronousTestCase):
         answered = [[one.opaque for one in sent(transport)] for transport in self.transports]
         self.assertEqual(answered, [list(range(20))] * MANY)
 
+    def test_the_last_of_many_reads_waits_and_the_share_that_used_least_is_next(self) -> None:
+        honest = SocketChannel(self.traffic)
+        transport = connect(honest, ClosingTransport(HONEST))
+        self.assertEqual(set(self.served), set(self.channels[:2]))  # the others came in the same poll and wait
+        honest.dataReceived(frames(*(RemotingCommand(SLOW, opaque=number) for number in range(2))))
+        self.assertEqual(sent(transport), [])
+        del self.served[:]
+        self.clock.advance(0)
+        self.assertEqual([one is honest for one in self.served[:5]], [False, False, True, True, False])
+        self.assertEqual([one.opaque for one in sent(transport)], [0, 1])
+
+    def test_shares_have_the_same_time_whatever_their_turns_and_connections_are(self) -> None:
+        used: dict[str, float] = dict.fromkeys("abc", 0.0)
+        rotation = Rotation(self.clock)
+
+        @attrs.define(eq=False)
+        class Works:
+            share: str
+            seconds: float
+
+            def go_on(works) -> None:
+                self.clock.rightNow += works.seconds
+                if sum(used.values()) < 3.0:
+                    used[works.share] += works.seconds
+                    rotation.join(works, works.share)
+
+        for works in (*(Works("a", 0.01) for _ in range(20)), Works("b", 0.001), Works("c", 0.004)):
+            rotation.join(works, works.share)
+        self.clock.advance(0)
+        for share, seconds in used.items():
+            self.assertAlmostEqual(seconds, 1.0, delta=0.05, msg=share)
+
+    def test_many_short_polls_are_no_crowd(self) -> None:
+        self.clock.advance(0)
+        honest = SocketChannel(self.traffic)
+        transport = connect(honest, ClosingTransport(HONEST))
+        for _ in range(100):
+            honest.dataReceived(frames(RemotingCommand(QUICK)))
+            self.assertEqual(len(sent(transport)), 1)
+            self.clock.advance(CROWD_SECONDS / 3)
+
     def test_a_connection_that_is_lost_leaves_the_rotation(self) -> None:
         for transport in self.transports:
             transport.abortConnection()
+        self.clock.advance(0)
+        self.assertEqual([one for one in self.answered() if one], [[0, 1]] * 2)  # the rest of the poll had to wait
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def answered(self) -> list[list[int]]:
+        return [[one.opaque for one in sent(transport)] for transport in self.transports]
