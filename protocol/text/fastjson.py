@@ -26,6 +26,13 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _BLANKS = re.compile(r"[ \t\r\n\f\b]*")
 _NUMBER = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,3})?(?![0-9.A-Za-z_$])")
 _BARE_KEY = re.compile(r"-?[0-9]{1,40}(?=[ \t\r\n\f\b]*:)|[A-Za-z_$][A-Za-z0-9_$]{0,255}")
+_KEY_OR_TEXT = re.compile(
+    r'"(?:[^"\\]|\\.)*+\\?(?:"|\Z)|(?P<before>[{,][ \t\r\n]*)(?P<key>-?[0-9]{1,40})(?=[ \t\r\n]*:)', re.DOTALL
+)
+"""A text, ended or not, or an integer as a key; no character is looked at twice."""
+_BARE = "\0"
+"""The mark of a key that was an integer, as JSON would escape it: a text that has this escape itself is read character by
+character."""
 _WORDS: tuple[tuple[str, bool | None], ...] = (("null", None), ("true", True), ("false", False))
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -157,9 +164,50 @@ def loads(data: bytes) -> Json:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        reader = _Reader(bytes(data).decode())
+        text = bytes(data).decode()
     except UnicodeDecodeError as error:
         raise BodyError("JSON", f"not UTF-8: {error}") from error
+    try:
+        return _with_integer_keys(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return _one_by_one(text)
+
+
+def _with_integer_keys(text: str) -> Json:
+    """Return the value of a text that is standard except for integers as keys. Raises ValueError, RecursionError or
+    msgspec.DecodeError for others.
+
+    It takes half of the time that reading one by one does: a broker's file of offsets may have a hundred megabytes.
+    """
+    if "\\u0000" in text:
+        raise ValueError("it has the mark of an integer")
+    return _integers(cast(Json, _decode(_KEY_OR_TEXT.sub(_quoted, text))), 0)
+
+
+def _quoted(found: re.Match[str]) -> str:
+    key = found["key"]
+    return found[0] if key is None else f'{found["before"]}"\\u0000{key}"'
+
+
+def _integers(value: Json, depth: int) -> Json:
+    """Return the value with its marked keys as integers."""
+    if depth > MAX_DEPTH:
+        raise ValueError("too many levels")
+    if isinstance(value, dict):
+        return {
+            int(key[1:]) if type(key) is str and key.startswith(_BARE) else key: _integers(one, depth + 1)
+            if isinstance(one, dict | list)
+            else one
+            for key, one in value.items()
+        }
+    if isinstance(value, list):
+        return [_integers(one, depth + 1) for one in value]
+    return value
+
+
+def _one_by_one(text: str) -> Json:
+    """Read a text of the whole dialect, character by character. Raises BodyError."""
+    reader = _Reader(text)
     value = reader.value(0)
     if reader.skip_blanks():
         raise reader.fail("the end")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.errors import BodyError
-from twisted_mq.protocol.text.fastjson import MAX_DEPTH, ObjectKey, dumps, loads
+from twisted_mq.protocol.text.fastjson import MAX_DEPTH, ObjectKey, _one_by_one, _with_integer_keys, dumps, loads
 
 QUEUE = ObjectKey('{"brokerName":"b","queueId":0,"topic":"T"}')
 
@@ -115,6 +117,31 @@ def dicts_in(value: Any) -> list[dict[Any, Any]]:
 
 
 DIALECT = st.text(st.sampled_from('{}[]:,"\\01-.eE trufalsn\n{{0:'), max_size=60).map(str.encode)
+
+
+def blanks_between(text: bytes) -> bytes:
+    """The same text as Apache's pretty writer has it, but for what is in quotes."""
+    return re.sub(rb'"(?:[^"\\]|\\.)*"|[{,:]', lambda found: found[0] + b"\n\t " * (len(found[0]) == 1), text)
+
+
+@given(VALUES)
+def test_integers_as_keys_are_read_at_once_as_they_are_one_by_one(value: Any) -> None:
+    for data in (dumps(value), blanks_between(dumps(value))):
+        text = data.decode()
+        if "\\u0000" in text:
+            with pytest.raises(ValueError, match="mark"):
+                _with_integer_keys(text)
+        else:
+            assert repr(_with_integer_keys(text)) == repr(_one_by_one(text))
+
+
+@given(DIALECT)
+def test_what_is_read_at_once_is_what_is_read_one_by_one(data: bytes) -> None:
+    try:
+        value = _with_integer_keys(data.decode())
+    except (msgspec.DecodeError, ValueError):
+        return
+    assert repr(value) == repr(_one_by_one(data.decode()))
 
 
 @given(st.binary(max_size=60) | DIALECT)
