@@ -9,7 +9,7 @@ were seen to vary. Where they are equal, only these are cut out and converted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeVar
 
 import attrs
 import msgspec
@@ -42,12 +42,6 @@ class Template(Generic[Made]):
     mask: int
     fixed: int
     read: Callable[[bytes], Made]
-
-
-def _expression(span: slice, digits: int) -> str:
-    """Return the expression that reads a value: a text where `digits` is 0, else a number of at most so many digits."""
-    value = f"raw[{span.start}:{span.stop}]"
-    return f"digits({value})" if digits else f"{value}.decode()"
 
 
 def _number(text: bytes) -> int:
@@ -102,9 +96,17 @@ class FieldTemplates(Generic[Made]):
 
     def _reader(self, spans: Spans, varying: frozenset[bytes], header: Made) -> Callable[[bytes], Made]:
         """Return a function of the raw fields that reads the varying ones; the others are the header's."""
-        expressions = {name: f"c{place}" for place, name in enumerate(self._make.__struct_fields__)}
-        constants = {constant: getattr(header, name) for name, constant in expressions.items()}
-        for name in varying & self._attributes.keys():
-            expressions[self._attributes[name]] = _expression(spans[name], self._digits[name])
-        source = f"lambda raw: make({', '.join(expressions.values())})"
-        return cast(Callable[[bytes], Made], eval(source, {"make": self._make, "digits": _number, **constants}))
+        names = self._make.__struct_fields__
+        make, constants = self._make, [getattr(header, name) for name in names]
+        read = [
+            (names.index(self._attributes[name]), spans[name], _number if self._digits[name] else bytes.decode)
+            for name in varying & self._attributes.keys()
+        ]
+
+        def reader(raw: bytes) -> Made:
+            values = constants.copy()
+            for place, span, convert in read:
+                values[place] = convert(raw[span])
+            return make(*values)
+
+        return reader
