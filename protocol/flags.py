@@ -43,11 +43,6 @@ def without_commit(sys_flag: int) -> int:
     return sys_flag & ~MessageSysFlag.TRANSACTION_COMMIT_TYPE if committed else sys_flag
 
 
-def clear_compressed_flag(sys_flag: int) -> int:
-    """Return `sys_flag` of the same message with its body decompressed; the type bits stay, as in Apache."""
-    return sys_flag & ~MessageSysFlag.COMPRESSED_FLAG
-
-
 def is_compressed(sys_flag: int) -> bool:
     """Return whether the stored body is compressed."""
     return bool(sys_flag & MessageSysFlag.COMPRESSED_FLAG)

@@ -68,14 +68,11 @@ def topic_config_text(config: TopicConfig) -> str:
     return f"{config.topic_name} {numbers} {config.topic_filter_type} {dumps(config.attributes).decode()}"
 
 
-def parse_topic_config(text: str) -> TopicConfig:
-    """Parse a topic from its text. Attributes that cannot be parsed are left out, as Apache does. Raises BodyError."""
-    name, config = named_topic_config(text)
-    return attrs.evolve(config, topic_name=name)
-
-
 def named_topic_config(text: str) -> tuple[str, TopicConfig]:
-    """Return name and rest of a topic. Nearly all topics of a broker share the rest, and it is one object."""
+    """Return name and rest of a topic, from its text. Nearly all topics of a broker share the rest, and it is one object.
+
+    Attributes that cannot be parsed are left out, as Apache does. Raises BodyError.
+    """
     parts = text.split(" ", 5)
     if len(parts) < 5:
         raise BodyError(NAME, f"a topic's text has {len(parts)} parts of at least 5: {text[:200]!r}")

@@ -331,11 +331,6 @@ class ConsumeQueue:
             self._reset(0)
         return dropped
 
-    def truncate_to_physical(self, physical_offset: int) -> int:
-        """Drop the entries that point to `physical_offset` or a later one; return how many."""
-        keep = self.first_at_or_behind(physical_offset)
-        return self.truncate(keep) if keep < self.max_offset else 0
-
     def rewind_to_physical(self, physical_offset: int) -> None:
         """Continue writing at the first entry that points to `physical_offset` or a later one; the entries stay on disk.
 

@@ -6,6 +6,7 @@ import contextlib
 import tracemalloc
 import zlib
 
+import attrs
 import construct
 import pytest
 from hypothesis import given
@@ -26,12 +27,13 @@ from twisted_mq.protocol.bodies.register_broker import (
     MAX_INFLATED_BYTES,
     REGISTRATION,
     V5_0_0,
-    parse_topic_config,
+    named_topic_config,
     topic_config_text,
 )
 from twisted_mq.protocol.errors import BodyError
 
 PLAIN = TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=8, perm=6)
+NAMELESS = attrs.evolve(PLAIN, topic_name="")
 ATTRIBUTES = TopicConfig(topic_name="%RETRY%g", topic_filter_type="MULTI_TAG", attributes={"+message.type": "a b"})
 BODY = RegisterBrokerBody(
     TopicConfigAndMappingSerializeWrapper(
@@ -93,12 +95,12 @@ def test_brokers_from_5_on_must_have_them() -> None:
 
 def test_topic_text() -> None:
     assert topic_config_text(PLAIN) == "T 4 8 6 SINGLE_TAG {}"
-    assert parse_topic_config("T 4 8 6 SINGLE_TAG {}") == PLAIN
-    assert parse_topic_config("T 4 8 6 SINGLE_TAG") == PLAIN
+    assert named_topic_config("T 4 8 6 SINGLE_TAG {}") == ("T", NAMELESS)
+    assert named_topic_config("T 4 8 6 SINGLE_TAG") == ("T", NAMELESS)
 
 
 def test_topic_text_with_attributes_that_cannot_be_read_keeps_the_rest() -> None:
-    assert parse_topic_config("T 4 8 6 SINGLE_TAG {broken") == PLAIN
+    assert named_topic_config("T 4 8 6 SINGLE_TAG {broken") == ("T", NAMELESS)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_topic_text_with_attributes_that_cannot_be_read_keeps_the_rest() -> None
 )
 def test_damaged_topic_text_is_refused(text: str, reason: str) -> None:
     with pytest.raises(BodyError) as caught:
-        parse_topic_config(text)
+        named_topic_config(text)
     assert reason in str(caught.value)
 
 

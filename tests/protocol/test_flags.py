@@ -53,9 +53,8 @@ def test_transaction_bits_are_read_and_replaced() -> None:
     assert flags.reset_transaction_value(half, MessageSysFlag.TRANSACTION_COMMIT_TYPE) == 0x309
 
 
-def test_the_compressed_bit_is_cleared_and_the_type_stays() -> None:
+def test_the_compressed_bit_is_told_from_the_type_of_compression() -> None:
     assert flags.is_compressed(0x301)
-    assert flags.clear_compressed_flag(0x301) == 0x300
     assert not flags.is_compressed(0x300)
 
 

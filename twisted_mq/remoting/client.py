@@ -151,10 +151,6 @@ class RemotingClient:
         """Return the open connection to that address, or None."""
         return self._channels.get(address)
 
-    def is_connected(self, address: str) -> bool:
-        """Return True if a request to that address would leave at once."""
-        return address in self._channels
-
     def postpone(self, seconds: float) -> None:
         """Extend the time of all requests that wait for their answer, because nothing could be read for so long."""
         for channel in self._channels.values():

@@ -118,10 +118,9 @@ def test_truncating_to_nothing(queue: ConsumeQueue) -> None:
 
 
 @pytest.mark.parametrize(("physical_offset", "kept"), [(0, 0), (1, 1), (1200, 12), (1201, 13), (2400, 24), (2500, 25)])
-def test_truncating_to_a_physical_offset(queue: ConsumeQueue, physical_offset: int, kept: int) -> None:
+def test_the_first_entry_at_or_behind_a_physical_offset(queue: ConsumeQueue, physical_offset: int, kept: int) -> None:
     append(queue, 25)
-    assert queue.truncate_to_physical(physical_offset) == 25 - kept
-    assert queue.max_offset == kept
+    assert queue.first_at_or_behind(physical_offset) == kept
 
 
 def test_minimum_follows_the_log(queue: ConsumeQueue) -> None:
