@@ -198,6 +198,7 @@ def test_delayed_and_timed_messages_of_a_lost_master_come_from_another_one_in_ti
     assert escape.stored(master) == 10 or (master.kind == "apache" and escape.stored(master) == 20)
 
 
+@pytest.mark.parametrize("escape", [name for name in ESCAPES if name != "Apache's slave"], indirect=True)
 def test_transactions_of_a_lost_master_are_decided_at_another_one(
     escape: Escape, java: JavaPeer, clients_of: Callable[[str], Clients]
 ) -> None:
