@@ -124,7 +124,7 @@ class PlainMessages:
     """Ordinary messages of one topic on their way into the store, as columns with one item for each message.
 
     The topic has at most 127 bytes. `properties` are the records' text form in UTF-8, at most 32,767 bytes each. `born_host`
-    has 8 bytes. The sys flag has no bit for IPv6 hosts, for inner batches or for messages outside of queues.
+    has 8 or 20 bytes. The sys flag has no bit for inner batches or for messages outside of queues.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Plain records, many at a time: of one topic with at most 127 bytes, with IPv4 hosts, and nothing prepared.
+"""Plain records, many at a time: of one topic with at most 127 bytes, and nothing prepared.
 
 Columns go in, all records come out in one piece. `record_codec.encode_record` is the readable twin; a test holds both equal.
 """
@@ -7,16 +7,26 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
+from itertools import chain, product, repeat
 from operator import and_
 from typing import Any
 
 from twisted_mq.protocol.layouts.derive import derive_struct
-from twisted_mq.protocol.layouts.record import CRC_MASK, HEAD_NAMES, MAGIC_V1, MESSAGE, middle
+from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES
+from twisted_mq.protocol.layouts.record import CRC_MASK, HEAD_NAMES, MAGIC_V1, MESSAGE, V6_FLAGS, middle
+from twisted_mq.protocol.layouts.record_codec import host_flags
 
-_HEAD = derive_struct(MESSAGE, sys_flag=0)
-PLAIN_HEAD_BYTES = _HEAD.size
-"""The size of what is before the body."""
+_HEADS = {
+    (born, store): (flags, derive_struct(MESSAGE, sys_flag=flags))
+    for born, store in product((IPV4_HOST_BYTES, IPV6_HOST_BYTES), repeat=2)
+    for flags in (host_flags(bytes(born), bytes(store)),)
+}
+"""By the lengths of both hosts: the IPv6 bits of the sys flag, and the head for values in the order of HEAD_NAMES."""
+
+
+def plain_head_bytes(born_host: bytes, store_host: bytes) -> int:
+    """Return the size of what is before the body."""
+    return _HEADS[len(born_host), len(store_host)][1].size
 
 
 def encode_tails(topic: str, properties: Sequence[bytes]) -> list[bytes]:
@@ -48,8 +58,9 @@ def encode_plain_records(
     reconsume_times: int,
 ) -> bytes:
     """Return as many records as there are queue offsets. `tails` are as `encode_tails` makes them, `sizes` those
-    of the records, `lengths` those of the bodies.
+    of the records, `lengths` those of the bodies. The IPv6 bits of the sys flag are those of the hosts.
     """
+    host_bits, head = _HEADS[len(born_host), len(store_host)]
     columns: dict[str, Iterable[Any]] = {
         "size": sizes,
         "magic": repeat(MAGIC_V1),
@@ -58,7 +69,7 @@ def encode_plain_records(
         "flag": repeat(flag),
         "queue_offset": queue_offsets,
         "physical_offset": physical_offsets,
-        "sys_flag": repeat(sys_flag),
+        "sys_flag": repeat(sys_flag & ~V6_FLAGS | host_bits),
         "born_timestamp": born_timestamps,
         "born_host": repeat(born_host),
         "store_timestamp": repeat(store_timestamp),
@@ -68,5 +79,5 @@ def encode_plain_records(
         "body_length": lengths,
     }
     return b"".join(
-        chain.from_iterable(zip(map(_HEAD.pack, *[columns[name] for name in HEAD_NAMES]), bodies, tails, strict=False))
+        chain.from_iterable(zip(map(head.pack, *[columns[name] for name in HEAD_NAMES]), bodies, tails, strict=False))
     )

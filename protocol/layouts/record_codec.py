@@ -102,7 +102,7 @@ def encode_record(
     if body_crc is None:
         body_crc = zlib.crc32(body) & CRC_MASK
     if len(born_host) != IPV4_HOST_BYTES or len(store_host) != IPV4_HOST_BYTES or sys_flag & V6_FLAGS:
-        sys_flag = sys_flag & ~V6_FLAGS | _host_flags(born_host, store_host)
+        sys_flag = sys_flag & ~V6_FLAGS | host_flags(born_host, store_host)
         head = HEADS[sys_flag & V6_FLAGS]
     size = head.size + body_length + between.size + properties_length
     return b"".join(
@@ -138,7 +138,7 @@ def moved_record(record: bytes, physical_offset: int) -> bytes:
     return bytes(moved)
 
 
-def _host_flags(born_host: bytes, store_host: bytes) -> int:
+def host_flags(born_host: bytes, store_host: bytes) -> int:
     """Return the IPv6 bits for hosts of these lengths."""
     flags = 0
     for host, flag in (

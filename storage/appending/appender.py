@@ -14,8 +14,7 @@ from typing import TypeAlias
 
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_records import encode_records
-from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES
-from twisted_mq.protocol.layouts.plain_records import PLAIN_HEAD_BYTES, encode_plain_records, encode_tails
+from twisted_mq.protocol.layouts.plain_records import encode_plain_records, encode_tails, plain_head_bytes
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
 from twisted_mq.protocol.layouts.record_codec import encode_record, moved_record
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
@@ -132,10 +131,11 @@ class Appender:
     def put_plain(self, messages: PlainMessages) -> Places:
         """Append plain messages in one piece, see IMessageStore.put_plain."""
         log = self._log
-        if self._gate.why is not None or len(self._store_host) != IPV4_HOST_BYTES:
+        if self._gate.why is not None:
             return Places()
         lengths, tails = [*map(len, messages.bodies)], encode_tails(messages.topic, messages.properties)
-        sizes = [PLAIN_HEAD_BYTES + length + tail for length, tail in zip(lengths, map(len, tails), strict=True)]
+        head = plain_head_bytes(messages.born_host, self._store_host)
+        sizes = [head + length + tail for length, tail in zip(lengths, map(len, tails), strict=True)]
         offsets = [*itertools.accumulate(sizes, initial=log.max_offset)]
         fitting = bisect.bisect_right(offsets, log.limit) - 1
         if max(lengths) > self._max_body:

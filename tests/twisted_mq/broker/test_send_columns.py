@@ -16,6 +16,7 @@ from tests.support.store_load import small_config
 from tests.twisted_mq.broker.test_send import fields
 from twisted_mq.access.server_access import ServerAccess
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
 from twisted_mq.storage.config import FlushDiskType
@@ -68,9 +69,9 @@ def taken_by(broker: BrokerInMemory) -> tuple[int, dict[str, int]]:
     return statistics.sends_together, dict(statistics.sends_left)
 
 
-def outcome(broker: BrokerInMemory, reads: Iterable[bytes]) -> tuple[Any, ...]:
+def outcome(broker: BrokerInMemory, reads: Iterable[bytes], host: str = "127.0.0.1") -> tuple[Any, ...]:
     """Answers, log, queues, and what was counted."""
-    peer = broker.connect()
+    peer = broker.connect(host=host)
     answers = []
     for read in reads:
         peer.channel.dataReceived(read)
@@ -134,6 +135,20 @@ def test_plain_sends_are_taken_once_their_header_is_known(tmp_path: Path, code: 
         peer.channel.dataReceived(b"".join(sends(12, code=code, serialize_type=serialize_type)))
         assert [answer.code for answer in peer.received()] == [0] * 12
         assert taken_by(broker) == (9, {"the store has to check it": 1})  # at its queue file's second step
+
+
+def test_sends_of_an_ipv6_host_are_taken_with_its_address(tmp_path: Path) -> None:
+    outcomes = []
+    for columns in (True, False):
+        with files(tmp_path / str(columns)) as store:
+            broker = broker_of(store, columns=columns)
+            outcomes.append(outcome(broker, [b"".join(sends(6)), b"".join(sends(20))], "2001:db8::7"))
+            assert taken_by(broker)[0] == (22 if columns else 0)
+            result = store.get_message("T", 0, 0, 99, 1 << 20, None)
+            assert {message.born_host for message in iterate_messages(b"".join(result.records))} == {
+                "[2001:db8::7]:52174"
+            }
+    assert outcomes[0] == outcomes[1]
 
 
 def sent(broker: BrokerInMemory, **more: Any) -> Peer:

@@ -28,7 +28,6 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES, without_commit
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES
 from twisted_mq.protocol.layouts.record import V1_TOPIC_BYTES, V6_FLAGS
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
@@ -145,8 +144,6 @@ class SendColumns:
             self.broker.statistics.sends_left["the topic or header is special"] += 1
         elif not self.may_take:
             self.broker.statistics.sends_left["requests are checked"] += 1
-        elif len(channel.packed_address) != IPV4_HOST_BYTES:
-            self.broker.statistics.sends_left["the peer has an IPv6 address"] += 1
         elif self.checks.waiting.count >= self.checks.waiting.most:
             self.broker.statistics.sends_left["too many sends wait"] += 1
         else:
