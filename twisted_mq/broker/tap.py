@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import attrs
 from twisted.application import service
+from twisted.internet import defer
 from twisted.internet.interfaces import IReactorTime
 from twisted.python import usage
 
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.processes.lifeline import Lifeline, is_supervised
+from twisted_mq.broker.processes.numbering import MOST_BROKERS, numbered, own_file
 from twisted_mq.config.command_line import DaemonOptions
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.config.metrics_options import LogFormat
+from twisted_mq.config.options import parse_updates
+from twisted_mq.config.properties import read_properties
 from twisted_mq.config.startup import Daemon
 from twisted_mq.config.tls_options import TlsOptions
 from twisted_mq.extras import MissingExtra, require
@@ -26,6 +32,9 @@ from twisted_mq.storage.errors import StoreError
 EMBEDDED = "--embedded-namesrv"
 ENCRYPTION = [one.name for one in attrs.fields(TlsOptions) if one.name.startswith("tls_")]
 """Settings that an embedded name server takes from its broker."""
+
+MakeSupervisor: TypeAlias = Callable[[list[str]], service.IService]
+"""Makes the supervisor of several brokers, with more words for the command line of each."""
 
 
 class Options(DaemonOptions[BrokerOptions]):
@@ -51,14 +60,21 @@ class Options(DaemonOptions[BrokerOptions]):
         ["name", None, None, "name of the broker (brokerName, the host's name)"],
         ["cluster", None, None, "cluster of the broker (brokerClusterName, DefaultCluster)"],
         ["embedded-namesrv", None, None, "also run a name server, on this port (default: 9876)"],
+        ["brokers", None, None, f"run this many brokers (2 to {MOST_BROKERS}), each in a process of its own"],
+        ["broker-number", None, None, "take the name, ports and store of this one of several brokers, from 0 on"],
     ]
 
     def __init__(self) -> None:
         super().__init__()
         self.namesrv_port: int | None = None
+        self.brokers: int | None = None
+        self.words: list[str] = []
+        """The words of the command line."""
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
-        super().parseOptions(None if options is None else with_embedded_port(options))
+        words = None if options is None else with_embedded_port(options)
+        self.words = list(words or ())
+        super().parseOptions(words)
 
     def postOptions(self) -> None:
         require("the broker", "broker")
@@ -71,6 +87,33 @@ class Options(DaemonOptions[BrokerOptions]):
             if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
                 raise usage.UsageError(f"{EMBEDDED} {port}: must be a port from 0 to 65535")
             self.namesrv_port = int(port)
+        self._count_brokers()
+
+    def _count_brokers(self) -> None:
+        """Take --brokers and --broker-number. Raises UsageError, ConfigError."""
+        brokers, number = self._number("brokers", 2, MOST_BROKERS), self._number("broker-number", 0, MOST_BROKERS - 1)
+        if brokers is not None and number is not None:
+            raise usage.UsageError("--brokers and --broker-number cannot be combined")
+        last = number if brokers is None else brokers - 1
+        if last is None:
+            return
+        try:
+            settings = numbered(self.settings, last)
+        except ValueError as error:
+            raise usage.UsageError(str(error)) from None
+        self.brokers = brokers
+        if number is not None:
+            self.settings = settings
+            settings.broker_config_path = own_file(settings)
+            apply_changes(settings, settings.broker_config_path, self.overrides())
+
+    def _number(self, option: str, low: int, high: int) -> int | None:
+        text = self[option]
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 3 and low <= int(text) <= high):
+            raise usage.UsageError(f"--{option} {text}: must be a number from {low} to {high}")
+        return int(text)
 
     def _check_order(self) -> None:
         from twisted_mq.broker.ordering.coordinator import settings_of
@@ -96,11 +139,28 @@ def with_embedded_port(words: Sequence[str]) -> list[str]:
     return given
 
 
-class EmbeddedNamesrv(service.MultiService):
-    """A name server, and a broker that is created once the name server's port is known."""
+def apply_changes(settings: BrokerOptions, path: str, overrides: Mapping[str, str]) -> None:
+    """Set what was changed at run time and written to a file, unless the command line sets it. Raises ConfigError."""
+    if os.path.exists(path):
+        entries = [entry for entry in read_properties(path) if entry.key not in overrides]
+        for name, value in parse_updates(BrokerOptions, entries).items():
+            setattr(settings, name, value)
 
-    def __init__(self, broker: BrokerOptions, namesrv: NamesrvOptions, reactor: IReactorTime) -> None:
+
+class EmbeddedNamesrv(service.MultiService):
+    """A name server, and a broker, or several, that are created once the name server's port is known."""
+
+    def __init__(
+        self,
+        broker: BrokerOptions,
+        namesrv: NamesrvOptions,
+        reactor: IReactorTime,
+        make_supervisor: MakeSupervisor | None = None,
+    ) -> None:
+        """Create both. With `make_supervisor` the brokers are processes that it starts."""
         super().__init__()
+        self._make_supervisor = make_supervisor
+        self._supervisor: service.IService | None = None
         self._broker = broker
         self._namesrv = namesrv
         self._reactor = reactor
@@ -116,11 +176,42 @@ class EmbeddedNamesrv(service.MultiService):
                 key="innerClientAuthenticationCredentials",
                 value="",
             )
+        if access.checks and self._make_supervisor is not None:
+            raise ConfigError(
+                "brokers with users of their own need a name server of its own: start mqnamesrv, leave out "
+                "--embedded-namesrv",
+                key="authenticationEnabled",
+                value="true",
+            )
         namesrv = make_namesrv(self._namesrv, self._reactor, access=access)
         namesrv.setServiceParent(self)
         super().startService()
         self._broker.namesrv_addr = ";".join(with_own(self._broker.name_servers, namesrv.port))
+        if self._make_supervisor is not None:
+            self._supervisor = self._make_supervisor(["--namesrv", self._broker.namesrv_addr])
+            self._supervisor.setServiceParent(self)
+            return
         make_broker(self._broker, self._reactor, access).setServiceParent(self)
+
+    def stopService(self) -> defer.Deferred[object]:
+        """Stop. The name server of several brokers stops after them: they unregister there."""
+        stopped = defer.succeed(None) if self._supervisor is None else defer.maybeDeferred(self._supervisor.stopService)
+        return stopped.addCallback(lambda _: service.MultiService.stopService(self))
+
+
+def words_of_one(words: Sequence[str]) -> list[str]:
+    """Return the words of each of several brokers: without those for the supervisor alone."""
+    own = ("--brokers", EMBEDDED)
+    left: list[str] = []
+    skip = False
+    for word in words:
+        if skip or word.startswith(tuple(f"{one}=" for one in own)):
+            skip = False
+        elif word in own:
+            skip = True
+        else:
+            left.append(word)
+    return left
 
 
 def with_own(name_servers: list[str], port: int) -> list[str]:
@@ -160,11 +251,30 @@ def makeService(options: Options, reactor: IReactorTime | None = None) -> Daemon
         json_log=options.settings.log_format is LogFormat.JSON,
         to_stdout=options.logs_to_stdout,
     )
-    if options.namesrv_port is None:
+    make_supervisor = None if options.brokers is None else supervisor_maker(options, reactor)
+    if options.namesrv_port is not None:
+        namesrv = embedded_settings(options.settings, options.namesrv_port)
+        EmbeddedNamesrv(options.settings, namesrv, reactor, make_supervisor).setServiceParent(daemon)
+    elif make_supervisor is not None:
+        make_supervisor([]).setServiceParent(daemon)
+    else:
         from twisted_mq.broker.service import make_broker
 
-        make_broker(options.settings, reactor).setServiceParent(daemon)
-    else:
-        namesrv = embedded_settings(options.settings, options.namesrv_port)
-        EmbeddedNamesrv(options.settings, namesrv, reactor).setServiceParent(daemon)
+        broker = make_broker(options.settings, reactor)
+        broker.setServiceParent(daemon)
+        if is_supervised():
+            Lifeline(broker, reactor).setServiceParent(daemon)
     return daemon
+
+
+def supervisor_maker(options: Options, reactor: IReactorTime) -> MakeSupervisor:
+    """Return a function that makes the supervisor of these options' brokers, with more words for their command lines."""
+    from twisted_mq.broker.processes.service import SupervisorService
+
+    twistd = [] if options.umask is not None or options.parent is None else ["--umask", f"{options.parent['umask']:o}"]
+    count, words = options.brokers or 0, words_of_one(options.words)
+
+    def make(more: list[str]) -> SupervisorService:
+        return SupervisorService(options.settings, count, [*words, *more], reactor, twistd)
+
+    return make

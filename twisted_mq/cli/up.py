@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -14,8 +14,11 @@ from twisted_mq.extras import MissingExtra, require
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
+    from twisted_mq.cli.up_brokers import BrokersOfUp
     from twisted_mq.console.service import ConsoleService
     from twisted_mq.testing import EmbeddedCluster, OrderedCluster
+
+    Servers: TypeAlias = EmbeddedCluster | OrderedCluster | BrokersOfUp
 
 PORT = click.IntRange(0, 65535)
 NAMESRV_PORT, BROKER_PORT, GRPC_PORT = 9876, 10911, 8081
@@ -52,6 +55,12 @@ def default_store() -> str:
     "--ordered", is_flag=True, help="Run two broker groups for strictly ordered topics, with temporary stores."
 )
 @click.option(
+    "--brokers",
+    default=None,
+    type=click.IntRange(2, 64),
+    help="Run this many brokers, each in a process of its own; their ports are 10 apart.",
+)
+@click.option(
     "--console-port", default=None, type=PORT, help="Also serve the web console on this port; 0 selects a free port."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print only one line of JSON, with the addresses.")
@@ -65,6 +74,7 @@ def up(
     store: str | None,
     temporary: bool,
     ordered: bool,
+    brokers: int | None,
     console_port: int | None,
     as_json: bool,
     verbose: bool,
@@ -73,6 +83,9 @@ def up(
 
     The first send creates a topic. The store is kept between runs. With --console-port the web console is
     served at 127.0.0.1. The printed address has a token for one login.
+
+    With --brokers 2 the brokers broker-0 and broker-1 run in processes of their own, on ports 10911 and 10921. One that
+    ends is started again.
 
     With --ordered two masters and their slaves run on free ports of 127.0.0.1, and this process replaces
     ZooKeeper.
@@ -85,7 +98,7 @@ def up(
     """
     if temporary and store:
         raise click.UsageError("--temporary and --store cannot be combined.")
-    if ordered and (store or advertise or grpc_port is not None or port != BROKER_PORT or bind != LOOPBACK):
+    if ordered and (store or advertise or grpc_port is not None or port != BROKER_PORT or bind != LOOPBACK or brokers):
         raise click.UsageError(
             "--ordered can only be combined with --namesrv-port, --console-port, --temporary, --json and --verbose."
         )
@@ -98,6 +111,10 @@ def up(
     from twisted_mq.storage.errors import StoreError
     from twisted_mq.testing import EmbeddedCluster
 
+    require("mq up", "broker")
+    from twisted_mq.broker.processes.supervisor import BrokerEnded
+    from twisted_mq.cli.up_brokers import BrokersOfUp
+
     log_to_stderr(verbose)
     if grpc_port is None:
         grpc_port = -1 if ordered else _grpc_port(bind, port)
@@ -107,12 +124,24 @@ def up(
     warn_if_open(bind, "--bind")
     os.umask(OWN_FILES)
 
-    def made(reactor: IReactorTime) -> tuple[EmbeddedCluster | OrderedCluster, Callable[[], str]]:
+    def made(reactor: IReactorTime) -> tuple[Servers, Callable[[], str]]:
         if ordered:
             from twisted_mq.testing import OrderedCluster
 
             groups = OrderedCluster(reactor, namesrv_port=first_port)
             return groups, lambda: json.dumps(_ordered_facts(groups)) if as_json else _ordered_welcome(groups)
+        if brokers:
+            several = BrokersOfUp(
+                reactor,
+                brokers,
+                None if temporary else os.path.abspath(store or default_store()),
+                address=bind,
+                namesrv_port=first_port,
+                broker_port=port,
+                grpc_port=grpc_port,
+                advertise=advertise,
+            )
+            return several, lambda: json.dumps(several.facts()) if as_json else several.welcome(_namesrv_flag(several))
         cluster = EmbeddedCluster(
             reactor,
             None if temporary else os.path.abspath(store or default_store()),
@@ -134,7 +163,7 @@ def up(
         flags = {first_port: "--namesrv-port", console_port: "--console-port", grpc_port: "--grpc-port"}
         flag = flags.get(error.port, "--port")
         raise CliError(in_flags(str(error), flag)) from error
-    except StoreError as error:
+    except (StoreError, BrokerEnded) as error:
         raise CliError(in_flags(str(error), "--port")) from error
 
 
@@ -169,7 +198,7 @@ def _grpc_port(host: str, port: int) -> int:
 
 async def _serve(
     reactor: IReactorTime,
-    cluster: EmbeddedCluster | OrderedCluster,
+    cluster: Servers,
     welcome: Callable[[], str],
     console_port: int | None,
     as_json: bool,
@@ -192,9 +221,7 @@ async def _serve(
         await cluster.stop()
 
 
-def _started_console(
-    reactor: IReactorTime, cluster: EmbeddedCluster | OrderedCluster, port: int, as_json: bool
-) -> ConsoleService:
+def _started_console(reactor: IReactorTime, cluster: Servers, port: int, as_json: bool) -> ConsoleService:
     import attrs
 
     from twisted_mq.cli.console import started
@@ -270,5 +297,5 @@ def _broker_address(cluster: OrderedCluster, group: str, broker_id: int) -> str:
     return f"{LOOPBACK}:{cluster.brokers[group, broker_id].port}"
 
 
-def _namesrv_flag(cluster: EmbeddedCluster | OrderedCluster) -> str:
+def _namesrv_flag(cluster: Servers) -> str:
     return "" if cluster.namesrv.port == NAMESRV_PORT else f" --namesrv {cluster.name_server}"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from twisted.internet import defer, interfaces
 from twisted.python import failure
@@ -76,14 +76,11 @@ class StatePage(Resource):
         return json.dumps({"ok": not wrong, "wrong": wrong}).encode() + b"\n"
 
 
-class MetricsSite(BoundedSite):
-    """Serves all pages."""
+class PagesSite(BoundedSite):
+    """Serves pages by their path, without a log line for each request."""
 
-    def __init__(
-        self, text: Text, unhealthy: Complaints, not_ready: Complaints, reactor: interfaces.IReactorTime
-    ) -> None:
+    def __init__(self, pages: Mapping[bytes, Resource], reactor: interfaces.IReactorTime) -> None:
         root = Resource()
-        pages = {b"metrics": MetricsPage(text), b"health": StatePage(unhealthy), b"ready": StatePage(not_ready)}
         for path, page in pages.items():
             root.putChild(path, page)
         super().__init__(root, timeout=IDLE_SECONDS, reactor=reactor)
@@ -91,3 +88,13 @@ class MetricsSite(BoundedSite):
 
     def log(self, request: Request) -> None:
         """Log nothing: there are too many requests for metrics."""
+
+
+class MetricsSite(PagesSite):
+    """Serves all pages."""
+
+    def __init__(
+        self, text: Text, unhealthy: Complaints, not_ready: Complaints, reactor: interfaces.IReactorTime
+    ) -> None:
+        pages = {b"metrics": MetricsPage(text), b"health": StatePage(unhealthy), b"ready": StatePage(not_ready)}
+        super().__init__(pages, reactor)
