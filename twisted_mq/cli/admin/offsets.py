@@ -6,17 +6,52 @@ With --dry-run they show, queue by queue, where the group is, where it would be,
 from __future__ import annotations
 
 from twisted_mq.admin.groups import consume_stats, route_topic
-from twisted_mq.admin.offsets import TO_THE_END, commit_offset, goals_of_time, reset_at, reset_members
+from twisted_mq.admin.offsets import (
+    TO_THE_END,
+    Goals,
+    Move,
+    commit_offset,
+    goals_of_time,
+    planned_moves,
+    reset_at,
+    reset_members,
+    reset_stored,
+)
 from twisted_mq.admin.queues import broker_address, offset_at
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.offline_reset import RESET, SKIPPED, reset_offline
-from twisted_mq.cli.admin.offset_preview import planned, show_moves
+from twisted_mq.cli.admin.java_format import date_text
 from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.output import progress
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.headers import ResetOffsetRequestHeader
 
 OFFSETS = Table.of("{:<40.32}  {:<40}  {:<40}", broker="#brokerName", queueId="#queueId", offset="#offset")
+MOVES = Table.of(
+    "{:<32.32}  {:<4}  {:<20}  {:<20}  {:<12}  {:<12}  {}",
+    broker="#Broker Name",
+    queueId="#QID",
+    consumerOffset="#Consumer Offset",
+    newOffset="#New Offset",
+    again="#Again",
+    skipped="#Skipped",
+    storedAt="#Stored",
+)
+
+
+def _table(last: str) -> Table:
+    return Table.of(
+        "{:<20.32}  {:<20}  {:<20}  {:<20}  {:<20}  {:<20}",
+        broker="#brokerName",
+        queueId="#queueId",
+        brokerOffset="#brokerOffset",
+        consumerOffset="#consumerOffset",
+        timestampOffset="#timestampOffset",
+        newOffset=last,
+    )
+
+
+RESET, SKIPPED = _table("#resetOffset"), _table("#rollbackOffset")
 
 
 async def reset_offset_by_time(admin: AdminContext, line: CommandLine) -> None:
@@ -114,3 +149,42 @@ async def _preview(admin: AdminContext, line: CommandLine, time_ms: int) -> None
     goals = await goals_of_time(admin, topic, route, time_ms)
     moves = await planned(admin, line.value("g"), goals)
     await show_moves(admin, moves if line.is_true("f", True) else [move for move in moves if move.goes_back])
+
+
+async def reset_offline(
+    admin: AdminContext, group: str, topic: str, time_ms: int, force: bool, route_topic: str, table: Table
+) -> None:
+    """Move a group without a running consumer to a time, -1 for the end, and print each queue."""
+    route = await admin.topic_route(route_topic)
+    admin.say(table.head)
+    async for done in reset_stored(admin, group, topic, time_ms, force, route):
+        admin.row(
+            table,
+            done.broker_name,
+            done.queue_id,
+            done.broker_offset,
+            done.consumer_offset,
+            done.timestamp_offset,
+            done.rollback_offset,
+        )
+
+
+async def planned(admin: AdminContext, group: str, goals: Goals) -> list[Move]:
+    """Return the moves, with a bar on a terminal while they are computed."""
+    total = sum(map(len, goals.values()))
+    with progress("queues", total, hidden=total < 10) as advance:
+        return await planned_moves(admin, group, goals, advance)
+
+
+async def show_moves(admin: AdminContext, moves: list[Move]) -> None:
+    """Print how many messages would come again or be skipped, and from when."""
+    admin.say(MOVES.head)
+    for move in moves:
+        stored = None if move.stored_ms is None else date_text(move.stored_ms)
+        row = MOVES.value(
+            [move.queue.broker_name, move.queue.queue_id, move.before, move.after, move.again, move.skipped, stored]
+        )
+        shown = {name: "-" if value is None else value for name, value in row.items()}
+        admin.say_value(MOVES.line(list(shown.values())), row)
+    again, skipped = sum(move.again for move in moves), sum(move.skipped for move in moves)
+    admin.say(f"\n{again} messages would come again, {skipped} would be skipped. Nothing was changed.")

@@ -8,7 +8,7 @@ import re
 
 from tests.twisted_mq.cli.admin.embedded import GROUP, TOPIC, AdminCase
 from twisted_mq.cli.admin.monitoring import monitor_once
-from twisted_mq.cli.admin.offline_reset import RESET, reset_offline
+from twisted_mq.cli.admin.offsets import RESET, reset_offline
 from twisted_mq.protocol.codes import ResponseCode
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
