@@ -114,3 +114,17 @@ def test_many_hosts_that_fail_push_out_the_one_that_failed_first():
         attempts.failed(host)
     assert attempts.wait_seconds("first") == 0.0
     assert attempts.wait_seconds("second") == 4.0
+
+
+def test_a_request_goes_on_with_its_cluster_when_another_one_switches():
+    """Else the rest of a page, and the form in it, would be about the other cluster."""
+    sessions, _ = made()
+    begun = sessions.begin("me", Role.OPERATOR, admin(), "shop")
+    under_way = sessions.find(begun.key)
+    sessions.add(sessions.find(begun.key), "bank", Role.READER, admin())
+    later = sessions.find(begun.key)
+    assert (under_way.cluster, later.cluster) == ("shop", "bank")
+    assert not later.wrote(under_way.form_key)
+    assert later.wrote_any(under_way.form_key)
+    sessions.end(later)
+    assert all(place.admin.client.closed for place in begun.places.values())
