@@ -23,6 +23,7 @@ from twisted_mq.metrics.joined import joined
 from twisted_mq.metrics.page import MetricsPage, PagesSite
 from twisted_mq.metrics.process import of_process
 from twisted_mq.reactor_threads import InThread
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.turns import Turns, Work
 
 ASK_SECONDS = 10.0
@@ -49,7 +50,7 @@ class BrokerPages:
         self._children = children
         self._reactor = reactor
         self._in_thread = in_thread
-        self._turns = Turns(reactor)
+        self._turns = Turns(Rotation(reactor))
         pool = HTTPConnectionPool(reactor, persistent=False)
         pool._factory = _QuietFactory  # Twisted offers no other way to leave out two log lines a request
         self._agent = Agent(reactor, pool=pool, connectTimeout=ASK_SECONDS)
