@@ -54,7 +54,9 @@ def grpc_port(
         secret_of=secret_of,
         check_resource=access.check_resource if access.checks else None,
     )
-    parts = Parts(options, LocalBrokers(local, broker.clock), broker.clock, broker.options.max_message_size)
+    parts = Parts(
+        options, LocalBrokers(local, broker.clock), broker.clock, broker.options.max_message_size, broker.rotation
+    )
     encryption = grpc_encryption(broker.options, broker.clock)
     return GrpcPort(parts, Authentication(secret_of), broker.options, encryption, max_connections)
 

@@ -47,7 +47,7 @@ class GrpcPort:
             **self.health.methods(),
             **Reflection([MESSAGING, HEALTH]).methods(),
         }
-        self.shared = Shared(methods, parts.clock, limits, Budget(connections))
+        self.shared = Shared(methods, parts.clock, limits, Budget(connections), parts.rotation)
         self.factory = GrpcServerFactory(self.shared, max_connections)
         self.clock = parts.clock
         self._encryption = encryption

@@ -43,6 +43,7 @@ from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.socket_channel import GRACE_SECONDS, SLICE_SECONDS
 from twisted_mq.remoting.transport import Transport, peer_of, switch_on
@@ -79,6 +80,7 @@ class Shared:
     clock: interfaces.IReactorTime
     limits: Limits = attrs.field(factory=Limits)
     budget: Budget[GrpcConnection] = attrs.field(factory=Budget)
+    rotation: Rotation = attrs.field(default=attrs.Factory(lambda self: Rotation(self.clock), takes_self=True))
     calls: int = 0
     ended: Counter[int] = attrs.field(factory=Counter)
     """The number of calls that the server ended, by their gRPC status."""
@@ -154,7 +156,8 @@ class GrpcConnection(protocol.Protocol):
         self._cut_off: interfaces.IDelayedCall | None = None
         self._unread = b""
         self._events: deque[Event] = deque()
-        self._next_slice: interfaces.IDelayedCall | None = None
+        self._has_to_wait = False
+        """True if the rest of a read waits for its turn."""
         self._last_active = self._idle_since = self._seconds()
         self._pinged_at: float | None = None
         self.connected_now = False
@@ -199,9 +202,7 @@ class GrpcConnection(protocol.Protocol):
         if self._cut_off is not None:
             self._cut_off.cancel()
             self._cut_off = None
-        if self._next_slice is not None:
-            self._next_slice.cancel()
-            self._next_slice = None
+        self._shared.rotation.leave(self)
         self._unread = b""
         self._events.clear()
         for stream in list(self._streams.values()):
@@ -217,33 +218,43 @@ class GrpcConnection(protocol.Protocol):
     def dataReceived(self, data: bytes) -> None:
         if self._closing:
             return
-        self._last_active = self._seconds()
+        self._last_active = now = self._seconds()
         self._pinged_at = None
         if self._unread or self._events:  # a TLS transport passes on what it has decrypted, paused or not
             self._unread += data
+            return
+        self._unread = data
+        rotation = self._shared.rotation
+        if now >= rotation.ask_at and rotation.is_crowded(now):
+            self._wait()
         else:
-            self._unread = data
             self._read()
 
     def _read(self) -> None:
-        """Handle events one by one; other connections have their turn after SLICE_SECONDS."""
+        """Handle events one by one; other connections have their turn (`remoting.rotation`) after SLICE_SECONDS."""
         end = self._seconds() + SLICE_SECONDS
         self._reading = True
         try:
             while self._parsed() and self._handled(self._events.popleft()):
                 if (self._events or self._unread) and self._seconds() >= end:
-                    self.transport.pauseProducing()
-                    self._next_slice = self._shared.clock.callLater(0, self._read_on)
+                    self._wait()
                     break
         finally:
             self._reading = False
         self._flush()
 
-    def _read_on(self) -> None:
-        self._next_slice = None
+    def _wait(self) -> None:
+        """Read nothing more, and go on at the next turn of the client's share."""
+        self._has_to_wait = True
+        self.transport.pauseProducing()
+        self._shared.rotation.join(self, self.share_address)
+
+    def go_on(self) -> None:
+        """Handle the rest of a read, then read again."""
+        self._has_to_wait = False
         if not self._paused and not self._closing:
             self._read()
-            if self._next_slice is None and not self._paused and self.connected_now:
+            if not self._has_to_wait and not self._paused and self.connected_now:
                 self.transport.resumeProducing()
 
     def _parsed(self) -> bool:
@@ -279,10 +290,10 @@ class GrpcConnection(protocol.Protocol):
         for stream in list(self._stalled):
             self._pump(stream)
         self._flush()
-        if self._paused or self._next_slice is not None:
+        if self._paused or self._has_to_wait:
             return
         if self._unread or self._events:
-            self._next_slice = self._shared.clock.callLater(0, self._read_on)
+            self._wait()
         else:
             self.transport.resumeProducing()
 

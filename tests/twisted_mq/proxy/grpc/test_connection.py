@@ -30,6 +30,7 @@ from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.grpc.limits import Limits
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
+from twisted_mq.remoting.rotation import CROWD_SECONDS
 
 
 class CallTests(SynchronousTestCase):
@@ -555,9 +556,22 @@ class SliceTests(SynchronousTestCase):
         self.assertEqual(wire.transport.producerState, "producing")
         self.assertEqual([wire.texts(stream) for stream in streams], [["x" * 50]] * 200)
 
+    def test_a_read_after_many_others_of_a_poll_waits_for_its_turn(self):
+        wire = Wire(methods())
+        wire.clock.rightNow += 1.0
+        self.assertFalse(wire.shared.rotation.is_crowded(wire.clock.seconds()))
+        wire.clock.rightNow += CROWD_SECONDS
+        stream = wire.begin(ECHO)
+        wire.client.send_data(stream, message("late"), end_stream=True)
+        wire.send()
+        self.assertEqual((wire.transport.value(), wire.transport.producerState), (b"", "paused"))
+        wire.exchange()
+        self.assertEqual((wire.texts(stream), wire.transport.producerState), (["late"], "producing"))
+
     def test_a_connection_that_is_lost_leaves_no_turn(self):
         wire = Wire(methods())
-        wire.server._unread, wire.server._next_slice = b"x", wire.clock.callLater(0, self.fail)
+        wire.server._unread = b"x"
+        wire.server._wait()
         wire.server.connectionLost()
         wire.clock.advance(0)
         self.assertEqual(wire.server._unread, b"")
