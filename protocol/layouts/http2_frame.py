@@ -9,6 +9,17 @@ offset  size  name
 3       1     kind          0 DATA, 1 HEADERS
 4       1     flags         0x1 END_STREAM, 0x4 END_HEADERS
 5       4     stream_id
+
+    PRIORITY                                 RST_STREAM
+    0   4  depends_on                        0   4  error_code
+    4   1  weight
+                                             GOAWAY, before any bytes
+    SETTINGS, any number of these            0   4  last_stream_id
+    0   2  number                            4   4  error_code
+    2   4  value
+                                             WINDOW_UPDATE
+    PING                                     0   4  increment
+    0   8  content
 """
 
 from __future__ import annotations

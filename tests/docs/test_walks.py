@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,9 +38,8 @@ def walks(title: str) -> list[list[str]]:
 
 
 def way(work: Callable[[], object]) -> list[str]:
-    """The files that calls enter, each once, in the order of the first call."""
-    calls = calls_between_files(work)
-    return list(dict.fromkeys([calls[0][0], *(called for _, called in calls)]))
+    """The files that calls enter or leave, each once, in the order of the first call."""
+    return list(dict.fromkeys(itertools.chain.from_iterable(calls_between_files(work))))
 
 
 def follows(told: Sequence[str], taken: Sequence[str]) -> bool:
