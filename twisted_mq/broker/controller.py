@@ -151,7 +151,7 @@ class BrokerController:
         self.consumer_figures = ConsumerFigures(self.consumers, lambda topic: self.topics.get(topic) is not None)
         self.cold_reads = ColdReads(options, self.now_ms)
         self.routes = TopicRoutes(self.topics, options.broker_name, self.route_cache)
-        self.ha = HAService(options, store, self.clock, self.late, self.ha_address)
+        self.ha = HAService(options, store, self.clock, self.late, self.ha_address, self.rotation)
         if not self.clean:
             self.ha.accept.recovered()
         self.durability = Durability(self)

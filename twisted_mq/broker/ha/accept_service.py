@@ -10,6 +10,7 @@ from twisted.python import failure
 from twisted_mq.broker.ha.connection import HAConnection
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.shares import Shares, address_of
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -27,11 +28,17 @@ class AcceptSocketService(protocol.ServerFactory):
     noisy = False
 
     def __init__(
-        self, options: BrokerOptions, store: IMessageStore, clock: interfaces.IReactorTime, changed: Callable[[], None]
+        self,
+        options: BrokerOptions,
+        store: IMessageStore,
+        clock: interfaces.IReactorTime,
+        changed: Callable[[], None],
+        rotation: Rotation,
     ) -> None:
         self.options = options
         self.store = store
         self.clock = clock
+        self.rotation = rotation
         self.connections: list[HAConnection] = []
         self.ahead: str | None = None
         self._recovered_end: int | None = None

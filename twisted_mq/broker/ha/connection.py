@@ -21,6 +21,8 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.protocol.layouts.ha_handshake import NONCE_BYTES, HandshakeRefused, MasterHandshake
+from twisted_mq.remoting.rotation import Rotation
+from twisted_mq.remoting.shares import address_of
 from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -33,6 +35,7 @@ class Slaves(Protocol):
     options: BrokerOptions
     store: IMessageStore
     clock: interfaces.IReactorTime
+    rotation: Rotation
     ahead: str | None
 
     def last_common_offset(self, host: str) -> int:
@@ -80,6 +83,7 @@ class HAConnection(protocol.Protocol):
             owner.store,
             clock,
             self.monitor,
+            owner.rotation,
             batch_bytes=options.ha_transfer_batch_size,
             heartbeat_seconds=options.ha_send_heartbeat_interval / 1000,
         )
@@ -101,7 +105,7 @@ class HAConnection(protocol.Protocol):
         self.client_address = f"{self.host}:{port}"
         switch_on(self.transport, "setTcpNoDelay", "setTcpKeepAlive")
         self.reader.start()
-        self.writer.start(self.transport)
+        self.writer.start(self.transport, address_of(self.host))
         self._owner.connection_made(self)
         if self._handshake is None:
             self.state = ConnectionState.TRANSFER

@@ -17,6 +17,7 @@ from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HAConnectionRuntimeI
 from twisted_mq.protocol.layouts.ha import ConnectionState
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.storage.interfaces import IMessageStore
 
 
@@ -33,12 +34,13 @@ class HAService:
         clock: interfaces.IReactorTime,
         late: LateAnswers,
         address: str = "",
+        rotation: Rotation | None = None,
     ) -> None:
         self.client: HAClient | None = None
         self.address = address
         self.on_replicated: list[Callable[[], object]] = []
         """Called when a slave has acknowledged something or has disconnected, before sends are answered."""
-        self.accept = AcceptSocketService(options, store, clock, self._changed)
+        self.accept = AcceptSocketService(options, store, clock, self._changed, rotation or Rotation(clock))
         self.transfers = GroupTransferService(clock, options.slave_timeout / 1000)
         self.ordered_transfers = GroupTransferService(clock, options.slave_timeout / 1000)
         """The waiting sends of ordered messages. They wait for a slave that confirms this master's session."""

@@ -2,7 +2,8 @@
 DefaultHAConnection.WriteSocketService).
 
 The part of the log that the slave was not sent leaves in transfers of haTransferBatchSize at most. Several transfers go
-into one write, which is the only copy of the log's bytes. While the transport is full, nothing is read.
+into one write, which is the only copy of the log's bytes. While the transport is full, nothing is read. If slaves take much in
+one poll, the rest of them wait for turns of their shares (`remoting.rotation`), as the reads of clients do.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from zope.interface import implementer
 from twisted_mq.broker.ha.flow_monitor import FlowMonitor
 from twisted_mq.broker.ha.idle_timer import IdleTimer
 from twisted_mq.protocol.layouts.ha import HEADER_BYTES, encode_transfer_header
+from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.transport import Transport
 from twisted_mq.storage.interfaces import IMessageStore
 
@@ -31,6 +33,7 @@ class WriteSocketService:
         store: IMessageStore,
         clock: interfaces.IReactorTime,
         monitor: FlowMonitor,
+        rotation: Rotation,
         *,
         batch_bytes: int,
         heartbeat_seconds: float,
@@ -40,6 +43,8 @@ class WriteSocketService:
         self._store = store
         self._clock = clock
         self._monitor = monitor
+        self._rotation = rotation
+        self._share = ""
         self._batch_bytes = batch_bytes
         self._transport: Transport | None = None
         self._paused = False
@@ -51,9 +56,10 @@ class WriteSocketService:
         """Return the offset up to which the log was sent; 0 before anything was."""
         return max(self._sent_end, self.next_offset)
 
-    def start(self, transport: Transport) -> None:
-        """Take the transport; nothing is sent before `begin`."""
+    def start(self, transport: Transport, share: str) -> None:
+        """Take the transport, and the slave's share of the reactor's time. Nothing is sent before `begin`."""
         self._transport = transport
+        self._share = share
         transport.registerProducer(self, True)
 
     def begin(self, offset: int) -> None:
@@ -118,6 +124,14 @@ class WriteSocketService:
     def resumeProducing(self) -> None:
         """Continue writing, because the slave took what was written."""
         self._paused = False
+        now, rotation = self._clock.seconds(), self._rotation
+        if now >= rotation.ask_at and rotation.is_crowded(now):
+            rotation.join(self, self._share)
+        else:
+            self.pump()
+
+    def go_on(self) -> None:
+        """Continue writing, because it is the turn of the slave's share."""
         self.pump()
 
     def stopProducing(self) -> None:
@@ -130,5 +144,6 @@ class WriteSocketService:
         self._sent_end = self.sent_end
         self.next_offset = NOT_BEGUN
         self._heartbeat.stop()
+        self._rotation.leave(self)
         if self._later is not None and self._later.active():
             self._later.cancel()

@@ -1,0 +1,60 @@
+"""Writing to slaves: after much in one poll, further slaves wait for turns of their shares."""
+
+from __future__ import annotations
+
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.trial.unittest import SynchronousTestCase
+
+from twisted_mq.broker.ha.flow_monitor import UNLIMITED, FlowMonitor
+from twisted_mq.broker.ha.write_service import WriteSocketService
+from twisted_mq.protocol.layouts.ha import HEADER_BYTES
+from twisted_mq.remoting.rotation import CROWD_SECONDS, Rotation
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
+
+
+class Log(MemoryMessageStore):
+    """A log of a thousand bytes."""
+
+    def read_log(self, offset: int, size: int) -> bytes:
+        return bytes(1000)[offset : offset + size]
+
+
+class WriteServiceTests(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.rotation = Rotation(self.clock)
+        self.transport = StringTransport()
+        self.writer = WriteSocketService(
+            Log(StoreConfig(store_path_root_dir="/nowhere"), lambda: 0), self.clock, FlowMonitor(self.clock, UNLIMITED),
+            self.rotation,
+            batch_bytes=32 * 1024, heartbeat_seconds=5.0,
+        )  # fmt: skip
+        self.writer.start(self.transport, "192.0.2.1")
+        self.writer.pauseProducing()
+        self.writer.begin(0)
+        self.assertEqual(self.transport.value(), b"")
+
+    def in_a_crowd(self) -> None:
+        self.clock.rightNow += 1.0
+        self.assertFalse(self.rotation.is_crowded(self.clock.seconds()))
+        self.clock.rightNow += CROWD_SECONDS
+
+    def test_a_slave_that_reads_again_is_sent_more_at_once(self) -> None:
+        self.writer.resumeProducing()
+        self.assertEqual(len(self.transport.value()), HEADER_BYTES + 1000)
+
+    def test_after_much_work_in_a_poll_it_waits_for_its_turn(self) -> None:
+        self.in_a_crowd()
+        self.writer.resumeProducing()
+        self.assertEqual(self.transport.value(), b"")
+        self.clock.advance(0)
+        self.assertEqual(len(self.transport.value()), HEADER_BYTES + 1000)
+
+    def test_a_slave_that_is_gone_has_no_turn(self) -> None:
+        self.in_a_crowd()
+        self.writer.resumeProducing()
+        self.writer.stop()
+        self.clock.advance(0)
+        self.assertEqual((self.transport.value(), self.clock.getDelayedCalls()), (b"", []))
