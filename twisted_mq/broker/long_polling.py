@@ -19,12 +19,13 @@ from twisted.python import failure
 from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
 from twisted_mq.remoting.channel import Answer, Ready
 from twisted_mq.remoting.late_answers import LateAnswers
-from twisted_mq.remoting.rotation import ROUND_SECONDS
 from twisted_mq.remoting.shares import Served, Shares
 
 ALL_QUEUES = -1
 EARLY_MS = 50
 """A pop or a notification is answered this long before its end (Apache: PopRequest.isTimeout)."""
+TURN_SECONDS = 0.02
+"""The time for answers in one turn of the reactor."""
 MOST_WAIT_MS = 300_000
 """The longest time that a request waits, whatever it asks for. Clients ask for 15 to 30 s."""
 RESERVE = 1000
@@ -170,7 +171,7 @@ class LongPolling:
         """Work for as long as a turn takes, and do the rest in the next turns. Returns True if pops were tried."""
         if self._next_turn is not None:
             return False
-        return self._answer_until(self._clock.seconds() + ROUND_SECONDS)
+        return self._answer_until(self._clock.seconds() + TURN_SECONDS)
 
     def _answer_until(self, end: float) -> bool:
         popped, seconds = False, self._clock.seconds
