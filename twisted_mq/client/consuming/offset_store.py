@@ -31,6 +31,10 @@ class OffsetStore:
         """Return the offset in memory."""
         return self._offsets.get(queue)
 
+    def to_commit(self, queue: MessageQueue) -> int | None:
+        """Return the offset that the group may commit; None if nothing was consumed yet."""
+        return self._offsets.get(queue)
+
     def all(self) -> dict[MessageQueue, int]:
         """Return all offsets in memory."""
         return dict(self._offsets)
@@ -87,10 +91,14 @@ class RemoteOffsetStore(OffsetStore):
         super().remove(queue)
         self._read.pop(queue, None)
 
+    def to_commit(self, queue: MessageQueue) -> int | None:
+        offset = self._offsets.get(queue)
+        return None if offset == self._read.get(queue) else offset
+
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
         for queue in queues:
-            offset = self._offsets.get(queue)
-            if offset is None or offset == self._read.get(queue):
+            offset = self.to_commit(queue)
+            if offset is None:
                 continue
             try:
                 address = await self._client.routes.serving(queue)

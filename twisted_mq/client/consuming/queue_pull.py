@@ -199,7 +199,7 @@ class QueuePull(QueueLoop):
         owner = self._owner
         commit_offset = 0
         if owner.options.message_model is MessageModel.CLUSTERING:
-            commit_offset = owner.offsets.remembered(self.queue) or 0
+            commit_offset = owner.offsets.to_commit(self.queue) or 0
         return PullMessageRequestHeader(
             consumer_group=owner.group,
             topic=self.queue.topic,

@@ -186,6 +186,20 @@ class Consuming(ConsumerCase):
         self.advance(5)
         self.assertEqual(self.broker.offsets[("g", "T", 0)], 2)
 
+    def test_no_pull_commits_an_offset_that_was_read_and_not_gone_beyond(self) -> None:
+        """A slave may have returned a higher one to its master meanwhile."""
+        self.broker.put("T", 0, b"a0", b"a1", b"a2")
+        self.broker.offsets["g", "T", 0] = 1
+        self.answer = defer.Deferred()
+        self.started(options={"consume_message_batch_max_size": 2})
+        pulls = [one for one in self.pulls() if one.topic == "T" and one.queue_id == 0]
+        self.assertEqual([(one.queue_offset, one.commit_offset, one.sys_flag) for one in pulls], [(1, 0, 2), (3, 0, 2)])
+        self.answer.callback(OK)
+        self.broker.put("T", 0, b"a3")
+        self.settle()
+        (*_, last) = [one for one in self.pulls() if one.topic == "T" and one.queue_id == 0]
+        self.assertEqual((last.queue_offset, last.commit_offset, last.sys_flag), (4, 3, 3))
+
     def test_group_goes_on_where_it_stopped(self) -> None:
         self.broker.put("T", 0, b"a0", b"a1")
         self.run_to_end(self.started().stop())
