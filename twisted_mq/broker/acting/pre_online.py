@@ -22,7 +22,7 @@ from twisted_mq.broker.acting.asked_slaves import AskedSlaves, Slave
 from twisted_mq.broker.acting.taken_offsets import OffsetParts, TakenOffsets
 from twisted_mq.broker.ha.common_log import CommonLog
 from twisted_mq.broker.ha.host_names import HostNames
-from twisted_mq.broker.ha.master_delays import END_OF_LOG
+from twisted_mq.broker.ha.master_progress import END_OF_LOG
 from twisted_mq.broker.ha.member_group import MemberGroup
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions

@@ -125,7 +125,7 @@ class Replication:
     async def _sync(self) -> None:
         if self.synchronize.master_address is None:
             return
-        self.synchronize.settle_delays()
+        self.synchronize.settle_progress()
         now = self._broker.clock.seconds()
         if self._last_sync is None or now - self._last_sync >= SYNC_SECONDS or self.lacks_topic():
             self._last_sync = now

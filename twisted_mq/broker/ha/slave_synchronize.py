@@ -4,7 +4,8 @@ Topics and groups are copied when the master's data version differs, with that v
 table that cannot be fetched does not delay the others.
 
 Offsets are copied only as far as the log here goes. Those that were lowered are soon asked for again, until the log has
-the messages. So a slave's store that replaces its master's has no offset past its own log's end.
+the messages. So a slave's store that replaces its master's has no offset past its own log's end. The offsets of the
+broker's own groups, and those of delayed messages, wait for all that the master's log has (see master_progress.py).
 
 Offsets that consumers committed here while the master was away are sent back to it: only those that were committed at
 this slave, are ahead of the master's, and count messages that the master's log has, too. Apache forgets them.
@@ -22,7 +23,7 @@ from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetMana
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.client import Following
 from twisted_mq.broker.ha.common_log import NOWHERE, CommonLog, place_before
-from twisted_mq.broker.ha.master_delays import MasterDelays, end_of_log
+from twisted_mq.broker.ha.master_progress import MasterProgress, end_of_log
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.static_topics import StaticTopics
@@ -41,7 +42,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.headers import UpdateConsumerOffsetRequestHeader
-from twisted_mq.protocol.names.system_topics import TRANSACTION_GROUP
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import InThread
@@ -103,11 +104,13 @@ class SlaveSynchronize:
     """True if the last copy of the offsets named messages that the log here did not have yet."""
     _failed: set[int] = attrs.field(factory=set)
     _refused: set[str] = attrs.field(factory=set)
-    _master_delays: MasterDelays = attrs.field(init=False)
+    _own_of_master: Offsets = attrs.field(factory=dict)
+    """The offsets of the broker's own groups in the master's last answer."""
+    _progress: MasterProgress = attrs.field(init=False)
     log = Logger()
 
     def __attrs_post_init__(self) -> None:
-        self._master_delays = MasterDelays(self.delays)
+        self._progress = MasterProgress(self.delays, self.broker.offsets)
         self._note_offsets()
 
     def set_master_address(self, address: str | None) -> None:
@@ -120,13 +123,14 @@ class SlaveSynchronize:
 
     async def sync_all(self) -> bool:
         """Copy every table. Returns True if all were copied."""
+        followed, self._own_of_master = self.following(), {}
         results = [
             await self._sync(RequestCode.GET_ALL_TOPIC_CONFIG, _TOPICS, self._take_topics),
             await self.sync_offsets(),
         ]
         sync = self._sync
         results += [
-            await self._sync_delays(),
+            await self._sync_progress(followed),
             await sync(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, _GROUPS, self._take_groups),
             await sync(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE, _MODES, self._take_modes),
         ]
@@ -177,23 +181,34 @@ class SlaveSynchronize:
                 self._refuse(row[0], row[1], "the master's log is not known to have the message before it")
         return alike
 
-    def settle_delays(self) -> None:
-        """Use the master's last offsets of delayed messages, if this log has them now."""
-        self._master_delays.settle(self.following(), self.broker.store.flushed_offset())
+    def settle_progress(self) -> None:
+        """Use the master's last offsets of delayed messages and of its own groups, if this log has them now."""
+        taken = self._progress.settle(self.following(), self.broker.store.flushed_offset())
+        self._synced_offsets.update({key: dict(self.broker.offsets.offsets[key]) for key in taken})
 
-    async def _sync_delays(self) -> bool:
-        """Ask how far the master delivered, unless its last answer still waits."""
-        delays = self._master_delays
-        self.settle_delays()
-        if delays.waits:
+    async def _sync_progress(self, followed: Following | None) -> bool:
+        """Ask how far the master delivered, unless its last answer still waits.
+
+        `followed` is the connection to it when it was asked for its own groups' offsets.
+        """
+        progress, own = self._progress, self._own_of_master
+        self.settle_progress()
+        if progress.waits:
             return True
         end = self.broker.store.max_physical_offset()
-        came = await self._sync(RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, lambda theirs: delays.hold(theirs, end))
-        if delays.waits and self.following() is not None:
+        came = await self._sync(
+            RequestCode.GET_ALL_DELAY_OFFSET, _DELAYS, lambda theirs: progress.hold(theirs, own, end)
+        )
+        if progress.waits and self.following() is not None:
             came = await self._sync(
-                RequestCode.GET_BROKER_RUNTIME_INFO, end_of_log, lambda end: delays.told_end(end, self.following())
+                RequestCode.GET_BROKER_RUNTIME_INFO, end_of_log, lambda end: self._told_end(end, followed)
             )
         return came
+
+    def _told_end(self, end: int, followed: Following | None) -> None:
+        following = self.following()
+        is_same = following is not None and followed is not None and following.link is followed.link
+        self._progress.told_end(end, following, with_own=is_same)
 
     async def sync_timer_checkpoint(self) -> bool:
         """Copy the progress of the master's timer, which is asked for more often than the rest."""
@@ -242,7 +257,8 @@ class SlaveSynchronize:
 
     def _take_offsets(self, theirs: ConsumerOffsetSerializeWrapper) -> None:
         ahead = self._ahead_of(theirs.offset_table)
-        merged = {key: dict(queues) for key, queues in theirs.offset_table.items()}
+        own = self._own_of_master = {key: dict(row) for key, row in theirs.offset_table.items() if _is_brokers(key)}
+        merged = {key: dict(queues) for key, queues in theirs.offset_table.items() if key not in own}
         for key, queue_id, offset in ahead:
             merged.setdefault(key, {})[queue_id] = offset
         self._lags = not self.broker.offsets.merge(merged, theirs.data_version)
@@ -253,7 +269,7 @@ class SlaveSynchronize:
         """Return the offsets that were committed here since the last copy and are ahead of the master's."""
         found = []
         for key, queues in self.broker.offsets.offsets.items():
-            if key.endswith(f"{TOPIC_GROUP_SEPARATOR}{TRANSACTION_GROUP}"):
+            if _is_brokers(key):
                 continue  # no request moves it: a master asks for it before it registers
             before, master = self._synced_offsets.get(key, {}), theirs.get(key, {})
             for queue_id, offset in queues.items():
@@ -310,3 +326,7 @@ class SlaveSynchronize:
             raise RemotingConnectError("no master")
         answer = await self.invoke(self.master_address, command, TIMEOUT_SECONDS)
         return answer.code
+
+
+def _is_brokers(key: str) -> bool:
+    return key.rpartition(TOPIC_GROUP_SEPARATOR)[2] in BROKERS_GROUPS

@@ -14,6 +14,7 @@ from twisted_mq.broker.ha.client import Following
 from twisted_mq.broker.ha.slave_synchronize import SlaveSynchronize
 from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.names.system_topics import HALF_TOPIC, OP_TOPIC, REVIVE_GROUP, TRANSACTION_GROUP
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder
 from twisted_mq.remoting.errors import RemotingConnectError
@@ -29,7 +30,9 @@ def put(broker: BrokerInMemory, body: bytes) -> None:
 
 
 class SynchronizeCase(SynchronousTestCase):
-    """`asked` are the codes the slave asked for; `down` lets its calls fail; `following` is its connection to the master."""
+    """`asked` are the codes the slave asked for; `down` lets its calls fail; `following` is its connection to the master,
+    another one from the request `changes_at` on.
+    """
 
     def setUp(self) -> None:
         self.following: Following | None = Following("first connection", 1)
@@ -41,6 +44,7 @@ class SynchronizeCase(SynchronousTestCase):
         self.asked: list[int] = []
         self.down = False
         self.down_from: int | None = None
+        self.changes_at: int | None = None
         self.delays = MemoryTable()
         self.metrics: list[Any] = []
         self.checkpoints: list[bytes] = []
@@ -55,6 +59,8 @@ class SynchronizeCase(SynchronousTestCase):
         self.asked.append(command.code)
         if self.down or command.code == self.down_from:
             return defer.fail(RemotingConnectError(address))
+        if command.code == self.changes_at:
+            self.following = Following("second connection", 1)
         peer = self.master.connect()
         peer.send(command)
         return defer.succeed(peer.received()[0])
@@ -94,7 +100,7 @@ class CopyTests(SynchronizeCase):
         """The master sends something."""
         assert self.following is not None
         self.following = Following(self.following.link, self.following.taken + 1)
-        self.synchronize.settle_delays()
+        self.synchronize.settle_progress()
 
     def test_delays_and_modes_are_copied(self) -> None:
         self.master.controller.waiting.schedule.offsets = {1: 5, 2: 6}
@@ -120,7 +126,7 @@ class CopyTests(SynchronizeCase):
         self.assertTrue(self.sync())
         self.assertEqual([self.asked.count(code) for code in DELAYS_AND_END], [1, 1])
         put(self.slave, b"copy")
-        self.synchronize.settle_delays()
+        self.synchronize.settle_progress()
         self.assertEqual((self.delays.offsets, self.delays.log_offset), ({1: 1}, 0))
 
     def test_delays_wait_until_the_master_goes_on_over_the_same_connection(self) -> None:
@@ -128,7 +134,7 @@ class CopyTests(SynchronizeCase):
         self.deliver(1)
         put(self.slave, b"copy")
         self.assertTrue(self.sync())
-        self.synchronize.settle_delays()
+        self.synchronize.settle_progress()
         self.assertEqual(self.delays.offsets, {})
         self.following = Following("second connection", 9)
         self.hear()
@@ -158,6 +164,46 @@ class CopyTests(SynchronizeCase):
         self.assertTrue(self.sync())
         self.hear()
         self.assertEqual(self.delays.offsets, {1: 1})
+
+    def pass_halves(self, number: int) -> None:
+        """The master decides so many half messages, and revives so many popped ones."""
+        put(self.master, b"committed")
+        for topic, group in ((HALF_TOPIC, TRANSACTION_GROUP), (OP_TOPIC, TRANSACTION_GROUP), ("R", REVIVE_GROUP)):
+            self.master.controller.offsets.commit(group, topic, 0, number)
+
+    def passed(self) -> list[int | None]:
+        query = self.slave.controller.offsets.query
+        return [
+            query(TRANSACTION_GROUP, HALF_TOPIC, 0), query(TRANSACTION_GROUP, OP_TOPIC, 0), query(REVIVE_GROUP, "R", 0)
+        ]  # fmt: skip
+
+    def test_offsets_of_the_brokers_own_groups_wait_until_this_log_has_what_they_rest_on(self) -> None:
+        """A store without the committed copy, and with the offset, would ask for no decision again, and deliver nothing."""
+        self.pass_halves(2)
+        self.master.controller.offsets.commit("G", "T", 0, 9)
+        self.assertTrue(self.sync())
+        self.hear()
+        self.assertEqual((self.passed(), self.slave.controller.offsets.query("G", "T", 0)), ([None] * 3, 9))
+        put(self.slave, b"committed")
+        self.synchronize.settle_progress()
+        self.assertEqual((self.passed(), self.synchronize.has_own_offsets), ([2] * 3, False))
+        self.pass_halves(3)
+        self.assertTrue(self.sync_offsets())
+        self.assertEqual(self.passed(), [2] * 3)
+
+    def test_own_groups_offsets_of_a_master_that_was_replaced_meanwhile_are_let_go_of(self) -> None:
+        """Its successor may have lost what they rest on, and says where its own log ends."""
+        self.pass_halves(2)
+        self.master.controller.waiting.schedule.offsets = {1: 5}
+        put(self.slave, b"other bytes")
+        self.changes_at = RequestCode.GET_ALL_DELAY_OFFSET
+        self.assertTrue(self.sync())
+        self.hear()
+        self.assertEqual((self.passed(), self.delays.offsets), ([None] * 3, {1: 5}))
+        self.changes_at = None
+        self.assertTrue(self.sync())
+        self.hear()
+        self.assertEqual(self.passed(), [2] * 3)
 
     def test_long_tables_are_read_in_a_thread(self) -> None:
         """Offsets have bare numbers as keys, and are read at a MiB a second."""
