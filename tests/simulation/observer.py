@@ -85,6 +85,8 @@ class Observer:
         self._compared: dict[str, int] = defaultdict(int)
         self._reported: dict[str, int] = defaultdict(int)
         """Offset that a slave with synchronous flush had reported when its power was cut."""
+        self._links_of_cut: dict[str, list[Any]] = defaultdict(list)
+        """Links of a slave without synchronous flush when its power was cut: its master may keep them for long."""
         self._ends_before: dict[tuple[str, str, int], int] = defaultdict(int)
         self._lossy: set[str] = set()
         self._replaced: dict[str, float] = defaultdict(float)
@@ -276,14 +278,19 @@ class Observer:
             if master.is_running and not master.is_slave and master.broker_name == slave.broker_name:
                 links = [one for one in master.service.controller.ha.accept.connections if one.host == slave.name]
                 self._reported[slave.name] = max((one.slave_ack_offset for one in links), default=0)
+                self._links_of_cut[slave.name] = [] if slave.is_sync_flush else links
 
     def _check_what_it_reported(self, slave: BrokerNode) -> None:
-        """A slave with synchronous flush reports what is on its disk: no power cut takes that."""
+        """A slave with synchronous flush reports what is on its disk: no power cut takes that.
+
+        What another one lost comes again, and is compared again.
+        """
         end, reported = slave.store.max_physical_offset(), max(self._compared[slave.name], self._reported[slave.name])
         if slave.is_sync_flush and end < reported:
             self._broken(
                 f"{slave.name} acknowledged {reported} under SYNC_FLUSH, and its log ends at {end} after a restart"
             )
+        self._compared[slave.name] = min(self._compared[slave.name], end)
 
     def _note_what_readers_lose(self, slave: BrokerNode) -> None:
         """A reader at a slave that lost its log's end gets the new end, and continues there."""
@@ -381,9 +388,13 @@ class Observer:
         return self._links_are_sound and (self._nodes_are_sound or alone)
 
     def _compare(self, master: BrokerNode, slave: BrokerNode) -> None:
-        """Byte by byte, what both have and no earlier look compared, as far as the slave acknowledged it."""
-        connections = master.service.controller.ha.accept.connections
-        acknowledged = max((one.slave_ack_offset for one in connections), default=-1)
+        """Byte by byte, what both have and no earlier look compared, as far as the slave acknowledged it.
+
+        A slave that does not flush before it reports may lose what it reported before its power was cut.
+        """
+        before, now = self._links_of_cut[slave.name], master.service.controller.ha.accept.connections
+        links = [one for one in now if all(one is not other for other in before)]
+        acknowledged = max((one.slave_ack_offset for one in links), default=-1)
         if acknowledged <= self._compared[slave.name]:
             return
         at = max(self._compared[slave.name], slave.store.min_physical_offset(), master.store.min_physical_offset())

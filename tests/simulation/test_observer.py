@@ -267,6 +267,52 @@ def test_an_acknowledgement_of_other_bytes_is_found(world: World) -> None:
         observer.look()
 
 
+@pytest.mark.parametrize("kind", [Observer, OrderedObserver])
+@pytest.mark.parametrize(
+    ("is_cut", "is_sync_flush", "is_new_link", "is_broken"),
+    [(True, False, False, False), (True, False, True, True), (True, True, False, True), (False, False, False, True)],
+    ids=["its link from before the cut", "its new link", "synchronous flush", "a kill"],
+)
+def test_what_a_slave_reported_before_its_power_was_cut_may_be_gone_if_it_does_not_flush(
+    world: World, kind: type[Observer], is_cut: bool, is_sync_flush: bool, is_new_link: bool, is_broken: bool
+) -> None:
+    slave = broker(name="a-1", is_slave=True, is_sync_flush=is_sync_flush, store=log_of(b"a", b"b"))
+    master = broker(store=log_of(b"a", b"b", b"c"))
+    more = (CoordinatorNode(world, "c"), [TOPIC]) if kind is OrderedObserver else ()
+    observer = kind(world, [master, slave], Counter(push=1), *more)
+    end = slave.store.max_physical_offset()
+    link = SimpleNamespace(host="a-1", slave_ack_offset=end)
+    links = master.service.controller.ha.accept.connections
+    links.append(link)
+    observer._compare(master, slave)
+    link.slave_ack_offset = master.store.max_physical_offset()
+    if is_cut:
+        observer.before_power_cut(slave)
+    if is_new_link:
+        links.append(SimpleNamespace(host="a-1", slave_ack_offset=master.store.max_physical_offset()))
+    if is_broken:
+        with pytest.raises(Broken, match=f"and its log differs from {end} on"):
+            observer._compare(master, slave)
+    else:
+        observer._compare(master, slave)
+
+
+@pytest.mark.parametrize("kind", [Observer, OrderedObserver])
+def test_what_a_slave_lost_and_copied_again_is_compared_again(world: World, kind: type[Observer]) -> None:
+    slave = broker(name="a-1", is_slave=True, store=log_of(b"a", b"b"))
+    master = broker(store=log_of(b"a", b"b"))
+    more = (CoordinatorNode(world, "c"), [TOPIC]) if kind is OrderedObserver else ()
+    observer = kind(world, [master, slave], Counter(push=1), *more)
+    link = SimpleNamespace(host="a-1", slave_ack_offset=slave.store.max_physical_offset())
+    master.service.controller.ha.accept.connections.append(link)
+    observer._compare(master, slave)
+    slave.store = log_of(b"a")
+    observer.after_start(slave)
+    slave.store = log_of(b"a", b"B")
+    with pytest.raises(Broken, match="and its log differs from"):
+        observer._compare(master, slave)
+
+
 @pytest.mark.parametrize(("sync_flush", "end"), [(True, 999), (True, 1000), (False, 999)])
 def test_a_slave_keeps_what_it_reported_as_flushed(world: World, sync_flush: bool, end: int) -> None:
     slave = broker(name="a-1", is_slave=True, is_sync_flush=sync_flush)
