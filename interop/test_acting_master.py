@@ -179,7 +179,7 @@ def test_delayed_and_timed_messages_of_a_lost_master_come_from_another_one_in_ti
 ) -> None:
     """The slave sends them away as they come due; the master that returns passes them over.
 
-    Apache's master delivers them once more: 5.3.3 was seen to do so.
+    5.3.3 was seen to do some of it twice: its master delivers them once more, its slave now and then sends one away again.
     """
     pair, master = escape.pair, escape.pair.master
     for number in range(5):
@@ -190,11 +190,12 @@ def test_delayed_and_timed_messages_of_a_lost_master_come_from_another_one_in_ti
     due_ms = now_ms() + 41_000
     pair.wait_caught_up()
     escape.lose_master()
-    wait_until(lambda: escape.stored(escape.other) == 10, "the other master has what came due")
+    right = {10, 11} if pair.slave.kind == "apache" else {10}
+    wait_until(lambda: escape.stored(escape.other) in right, "the other master has what came due")
     assert escape.stored(pair.slave) == 0
     master.start()
     wait_until(lambda: timer_of(master) > due_ms and delivered_levels(master), "the master has delivered the rest")
-    assert escape.stored(escape.other) == 10
+    assert escape.stored(escape.other) in right
     assert escape.stored(master) == 10 or (master.kind == "apache" and escape.stored(master) == 20)
 
 
