@@ -35,6 +35,10 @@ NOTE_SECONDS = 1.0
 """The interval at which an acting slave writes what escaped. What escaped since is sent again after it was killed."""
 
 
+ACTING_VERSION_STEP = 1
+"""Deliveries of an acting slave per data version: Apache's returning master takes progress over from a newer one only."""
+
+
 class WaitingParts(Protocol):
     """The parts of the broker whose messages wait."""
 
@@ -89,7 +93,7 @@ class WaitingMessages:
             self._table,
             options.message_delay_level,
             broker.wall_ms,
-            options.delay_offset_update_version_step,
+            options.delay_offset_update_version_step if put is None else ACTING_VERSION_STEP,
             delivered=DeliveryCounts(broker.statistics, SCHEDULE_TOPIC).add,
             put=put,
             escaped=self.escaped,

@@ -242,6 +242,16 @@ class WaitingTests(EscapeCase):
         self.assertEqual(told.master_timer_queue_offset, 1)
         self.assertGreaterEqual(told.last_read_time_ms, self.master.now_ms() - 2000)
 
+    def test_each_message_that_left_raises_the_version_of_the_progress(self) -> None:
+        """Apache's returning master takes the progress of the newest version: its own, with as high a counter, was just made."""
+        for number in range(2):
+            self.send(f"level {number}", "DELAY\x012\x02")
+        self.lose_master()
+        before = self.told_by_slave().data_version.counter
+        self.run_for(8)
+        told = self.told_by_slave()
+        self.assertEqual((told.offset_table, told.data_version.counter), ({2: 2}, before + 2))
+
 
 class ApachesSlaveTests(EscapeCase):
     """An Apache slave says how far it came, and no more."""
