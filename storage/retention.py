@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 MANUAL_TURNS = 20
 """The number of turns in which a manual request deletes files (Apache: MAX_MANUAL_DELETE_FILE_TIMES)."""
-QUEUES_A_STEP = 256
+QUEUES_A_STEP = 16
 """After this many queues without a file to remove, the caller gets a chance to do something else."""
 HOUR_MS = 3_600_000
 

@@ -165,7 +165,7 @@ def _processors(broker: BrokerController, checks: SendChecks, answers: SendAnswe
         broker.address,
         broker.long_answers,
     )
-    yield AdminClientsProcessor(options, topics, groups, consumers, producers, records)
+    yield AdminClientsProcessor(options, topics, groups, consumers, producers, records, broker.long_answers)
     yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling, broker.long_answers)
     yield AdminConfigProcessor(
         options, broker.now_ms, broker.configure_store, topics, groups, broker.advertised_ip, broker.port, broker.ha

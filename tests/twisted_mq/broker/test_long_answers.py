@@ -9,6 +9,7 @@ import pytest
 from twisted.internet.task import Clock
 
 from tests.support.broker import BrokerInMemory, Peer
+from tests.support.heartbeat import heartbeat
 from twisted_mq import turns
 from twisted_mq.broker import long_answers
 from twisted_mq.broker.clients import consumer_offset_manager
@@ -17,6 +18,7 @@ from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     ConsumeStats,
     ConsumeStatsList,
+    ProducerTableInfo,
     QueryConsumeTimeSpanBody,
     ResetOffsetBody,
     TopicConfig,
@@ -314,3 +316,19 @@ def test_topics_of_all_groups_are_found_in_one_pass(monkeypatch: pytest.MonkeyPa
     assert {group: sorted(topics) for group, topics in end.value.value.items()} == {
         group: offsets.topics_of(group) for group in "GH"
     }
+
+
+def test_table_of_all_producers_is_made_in_slices() -> None:
+    broker = BrokerInMemory()
+    groups = [f"P{number}" for number in range(ROWS_OF_SLICE)]
+    for group in groups:
+        heartbeat(broker.connect(), "", client_id="one", producer=group)
+    peer = broker.connect()
+    peer.send(RemotingCommand(RequestCode.GET_ALL_PRODUCER_INFO, language="JAVA"))
+    assert peer.received() == []
+    turns_made = 0
+    while turn(broker.clock):
+        turns_made += 1
+    (answer,) = peer.received()
+    assert turns_made >= 2
+    assert set(decode_body(ProducerTableInfo, answer.body).data) == set(groups)

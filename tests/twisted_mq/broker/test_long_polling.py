@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection
 from unittest.mock import patch
 
@@ -10,7 +11,7 @@ import pytest
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
-from twisted_mq.broker.long_polling import LongPolling
+from twisted_mq.broker.long_polling import LOOKED_AT, TURN_SECONDS, LongPolling
 from twisted_mq.broker.waiting_requests import Kind, Line
 from twisted_mq.remoting.late_answers import LateAnswers
 
@@ -227,10 +228,10 @@ def test_answers_of_one_connection_leave_in_one_piece() -> None:
 
 
 class SlowDesk(Desk):
-    """Each attempt takes 15 ms; a turn has 20."""
+    """Each attempt takes three quarters of a turn."""
 
     def slow(self) -> bool:
-        self.clock.rightNow += 0.015
+        self.clock.rightNow += 0.75 * TURN_SECONDS
         return True
 
     def turn(self) -> list[object]:
@@ -275,6 +276,21 @@ def test_pulls_whose_time_is_up_together_are_answered_in_several_turns() -> None
         desk.polling.answer_expired(60)
         assert desk.answers == [b"a", b"b"]
         assert desk.turn() == [b"c"]
+
+
+def test_many_pulls_whose_time_is_not_up_are_looked_at_in_several_turns() -> None:
+    """Each look at the clock ends a turn here."""
+    desk = SlowDesk()
+    for _ in range(3 * LOOKED_AT):
+        desk.hold(Request("early", expires_ms=1000))
+    desk.hold(Request("due", expires_ms=50))
+    with patch.object(desk.clock, "seconds", itertools.count(step=TURN_SECONDS).__next__):
+        desk.polling.answer_expired(60)
+        turns = 1
+        while desk.polling._next_turn is not None and not desk.answers:
+            desk.polling._go_on()
+            turns += 1
+    assert (turns, desk.answers, desk.polling.count(Kind.PULL)) == (4, [b"due"], 3 * LOOKED_AT)
 
 
 def test_the_end_answers_at_once_what_waits_for_its_turn_too() -> None:

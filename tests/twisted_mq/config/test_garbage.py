@@ -11,7 +11,7 @@ import pytest
 
 from twisted_mq.config.garbage import LEAST_GROWTH, MANY, THAW_SECONDS, GarbageLooks
 
-MOST_OBJECTS = 200_000
+MOST_OBJECTS = 100_000
 GROWING = """
 import gc, sys, time
 from twisted_mq.config.garbage import COLLECT_AFTER, GarbageLooks
@@ -30,17 +30,16 @@ print(max(looked))
 
 
 class Collector:
-    """Notes what is called in place of Python's own collector; `left` is what outlives a look, `aside` what was put aside."""
+    """Notes what is called in place of Python's own collector; `left` is what outlives a look, `blocks` what the process has."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []
-        self.now, self.left, self.aside = 5.0, 0, 0
+        self.now, self.left, self.blocks = 5.0, 0, 0
         monkeypatch.setattr(gc, "callbacks", [])
         for name in ("collect", "freeze", "unfreeze", "set_threshold"):
             monkeypatch.setattr(gc, name, lambda *more, name=name: self.calls.append(name))
         monkeypatch.setattr(gc, "get_objects", lambda generation: [None] * self.left)
-        monkeypatch.setattr(gc, "get_freeze_count", lambda: self.aside)
-        self.looks = GarbageLooks(lambda: self.now)
+        self.looks = GarbageLooks(lambda: self.now, lambda: self.blocks)
 
     def look(self, left: int, generation: int = 2) -> None:
         """Have the interpreter look, so that so many objects are left."""
@@ -54,37 +53,37 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
     return Collector(monkeypatch)
 
 
-@pytest.mark.parametrize(("left", "generation", "aside"), [(MANY + 1, 2, MANY + 1), (MANY, 2, 0), (MANY + 1, 1, 0)])
+@pytest.mark.parametrize(("left", "generation", "aside"), [(MANY + 1, 2, True), (MANY, 2, False), (MANY + 1, 1, False)])
 def test_many_objects_that_outlive_a_look_at_all_are_put_aside(
-    collector: Collector, left: int, generation: int, aside: int
+    collector: Collector, left: int, generation: int, aside: bool
 ) -> None:
     collector.look(left, generation)
-    assert (collector.calls, collector.looks.put_aside) == (["freeze"] if aside else [], aside)
+    assert (collector.calls, collector.looks.is_aside) == (["freeze"] if aside else [], aside)
 
 
-def test_everything_is_looked_at_when_it_has_doubled(collector: Collector) -> None:
-    collector.aside = 2 * LEAST_GROWTH
+@pytest.mark.parametrize("before", [0, 2 * LEAST_GROWTH])
+def test_everything_is_looked_at_when_it_has_doubled(collector: Collector, before: int) -> None:
+    collector.blocks = before
     collector.looks.start()
-    collector.calls.clear()
-    for left, calls in ((2 * LEAST_GROWTH, ["freeze"]), (MANY + 1, ["freeze", "unfreeze", "collect", "freeze"])):
-        collector.aside += left
-        collector.look(left)
+    enough = before + max(before, LEAST_GROWTH)
+    collector.look(MANY + 1)
+    for blocks, calls in ((enough, []), (enough + 1, ["unfreeze", "collect", "freeze"])):
+        collector.calls.clear()
+        collector.blocks = blocks
         collector.looks.look_at_all()
         assert collector.calls == calls
-        collector.calls.clear()
+    collector.look(MANY + 1)
+    collector.calls.clear()
     collector.looks.look_at_all()
-    assert (collector.calls, collector.looks.put_aside) == ([], 0)
+    assert collector.calls == []
 
 
-def test_objects_that_were_put_aside_and_are_gone_do_not_count(collector: Collector) -> None:
+def test_growth_without_objects_that_were_put_aside_needs_no_look(collector: Collector) -> None:
     collector.looks.start()
     collector.calls.clear()
-    for _ in range(5):
-        collector.aside = MANY
-        collector.look(LEAST_GROWTH + 1)
-        collector.looks.look_at_all()
-        assert (collector.calls, collector.looks.put_aside) == (["freeze"], MANY)
-        collector.calls.clear()
+    collector.blocks = 2 * LEAST_GROWTH
+    collector.looks.look_at_all()
+    assert collector.calls == []
 
 
 def test_everything_is_looked_at_once_an_hour_if_something_was_put_aside(collector: Collector) -> None:
@@ -127,7 +126,7 @@ def test_cycles_that_were_put_aside_are_freed() -> None:
     node.itself = node  # type: ignore[attr-defined]
     weak = weakref.ref(node, lambda _: freed.append("node"))
     gc.freeze()
-    looks.put_aside = 1
+    looks.is_aside = True
     del node
     gc.collect()
     assert freed == []

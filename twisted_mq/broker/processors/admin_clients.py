@@ -13,6 +13,7 @@ from twisted_mq.broker.clients.client_requests import call_consumer, consumer_st
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo, ProducerManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
+from twisted_mq.broker.long_answers import ROWS_OF_SLICE, LongAnswers
 from twisted_mq.broker.named_records import NamedRecords
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
@@ -39,6 +40,7 @@ from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
+from twisted_mq.turns import Work
 
 
 class AdminClientsProcessor:
@@ -52,6 +54,7 @@ class AdminClientsProcessor:
         consumers: ConsumerManager,
         producers: ProducerManager,
         records: NamedRecords,
+        long_answers: LongAnswers,
     ) -> None:
         self._options = options
         self._topics = topics
@@ -59,6 +62,7 @@ class AdminClientsProcessor:
         self._consumers = consumers
         self._producers = producers
         self._records = records
+        self._long = long_answers
         self.processors = {
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,
@@ -95,11 +99,18 @@ class AdminClientsProcessor:
 
     def all_producers(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return all producers by group, with the time of their last heartbeat."""
-        table = {
-            group: [producer_info(client) for client in clients.values()]
-            for group, clients in self._producers.groups.items()
-        }
-        return command.answer(body=encode_body(ProducerTableInfo(data=table)))
+        return self._long.shared(channel, command, self._all_producers)
+
+    def _all_producers(self) -> Work[object]:
+        table: dict[str, list[ProducerInfo]] = {}
+        rows = 0
+        for group, clients in list(self._producers.groups.items()):
+            table[group] = [producer_info(client) for client in clients.values()]
+            rows += 1 + len(clients)
+            if rows >= ROWS_OF_SLICE:
+                rows = 0
+                yield None
+        return ProducerTableInfo(data=table)
 
     def consumer_status(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Ask the consumers of a group for their offsets."""
