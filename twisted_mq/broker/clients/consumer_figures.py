@@ -63,11 +63,12 @@ class ConsumerFigures:
 
     async def ask(self) -> None:
         """Run one turn. It is over when each consumer has answered, or its time is up."""
-        members = [
+        connected = (
             (info.group, channel, client.client_id)
             for info in self._consumers.groups.values()
             for channel, client in info.clients.items()
-        ]
+        )
+        members = list(itertools.islice(connected, MOST_CONSUMERS + 1))
         told: Told = {}
         silent: set[Member] = set()
         to_ask = iter(members[:MOST_CONSUMERS])
