@@ -1,8 +1,8 @@
-"""Load of one face during restarts: `python -m interop.peers.rolling_load FACE NAMESRV TOPIC DIRECTORY`.
+"""Load of one face during restarts: `python -m interop.peers.rolling_load FACE NAMESRV TOPIC DIRECTORY [SECONDS]`.
 
 Sends and consumes until DIRECTORY/stop is there and everything sent has come; DIRECTORY/consumes is there once the first message
 came. Then it prints one JSON object: the number of successful sends, the errors of the others, and the number of missing
-messages.
+messages. The clients look for routes each SECONDS, 30 by default.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import attrs
 from twisted.internet import defer, task
 
 from twisted_mq import aio, blocking, client
-from twisted_mq.client import ConsumeFromWhere, ConsumerOptions, ConsumeStatus, ProducerOptions
+from twisted_mq.client import ClientOptions, ConsumeFromWhere, ConsumerOptions, ConsumeStatus, ProducerOptions
 
 SENDERS = 4
 PAUSE_SECONDS = 0.01
@@ -36,6 +36,7 @@ class Load:
 
     topic: str
     stop: Path
+    client: ClientOptions = attrs.Factory(ClientOptions)
     sent: set[bytes] = attrs.Factory(set)
     seen: set[bytes] = attrs.Factory(set)
     failed: Counter[str] = attrs.Factory(Counter)
@@ -85,8 +86,10 @@ def deferreds(load: Load, namesrv: str) -> None:
         def sleep(seconds: float) -> defer.Deferred[None]:
             return task.deferLater(reactor, seconds)
 
-        producer = client.Producer(reactor, "rolling", namesrv, options=PRODUCING)
-        consumer = client.PushConsumer(reactor, load.topic, namesrv, listener=load.took, options=CONSUMING)
+        producer = client.Producer(reactor, "rolling", namesrv, options=PRODUCING, client_options=load.client)
+        consumer = client.PushConsumer(
+            reactor, load.topic, namesrv, listener=load.took, options=CONSUMING, client_options=load.client
+        )
         consumer.subscribe(load.topic)
         await producer.start()
         await consumer.start()
@@ -105,10 +108,11 @@ def deferreds(load: Load, namesrv: str) -> None:
 
 def asyncio_tasks(load: Load, namesrv: str) -> None:
     async def main() -> None:
-        async with aio.Producer(namesrv, group="rolling", options=PRODUCING) as producer:
+        common: dict[str, Any] = {"client_options": load.client}
+        async with aio.Producer(namesrv, group="rolling", options=PRODUCING, **common) as producer:
             topics = {load.topic: "*"}
             async with aio.PushConsumer(
-                namesrv, group=load.topic, topics=topics, listener=load.took, options=CONSUMING
+                namesrv, group=load.topic, topics=topics, listener=load.took, options=CONSUMING, **common
             ):
                 await asyncio.gather(*(_send_all(load, producer, one, asyncio.sleep) for one in range(SENDERS)))
                 await _drain(load, asyncio.sleep)
@@ -133,9 +137,12 @@ def plain_calls(load: Load, namesrv: str) -> None:
             time.sleep(PAUSE_SECONDS)
 
     topics = {load.topic: "*"}
+    common: dict[str, Any] = {"client_options": load.client}
     with (
-        blocking.Producer(namesrv, group="rolling", options=PRODUCING) as producer,
-        blocking.PushConsumer(namesrv, group=load.topic, topics=topics, listener=load.took, options=CONSUMING),
+        blocking.Producer(namesrv, group="rolling", options=PRODUCING, **common) as producer,
+        blocking.PushConsumer(
+            namesrv, group=load.topic, topics=topics, listener=load.took, options=CONSUMING, **common
+        ),
     ):
         threads = [threading.Thread(target=send_all, args=(producer, one)) for one in range(SENDERS)]
         for thread in threads:
@@ -150,9 +157,9 @@ def plain_calls(load: Load, namesrv: str) -> None:
 FACES = {"deferred": deferreds, "asyncio": asyncio_tasks, "blocking": plain_calls}
 
 
-def main(face: str, namesrv: str, topic: str, directory: str) -> None:
+def main(face: str, namesrv: str, topic: str, directory: str, look_seconds: str = "30") -> None:
     logging.basicConfig(stream=sys.stderr, format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
-    load = Load(topic, Path(directory) / "stop")
+    load = Load(topic, Path(directory) / "stop", ClientOptions(poll_name_server_seconds=float(look_seconds)))
     FACES[face](load, namesrv)
     print(load.result(), flush=True)
 

@@ -2,7 +2,7 @@
 
 Two masters with a slave each; every day has its work, done by the project's own commands. The clocks of the servers are put
 a day ahead between two days. At the end no send has failed, every message has come, all stores are sound, and no server has
-logged a failure of its own.
+logged a failure of its own. With `--minutes 0` no day lasts longer than its work.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import os
 import re
 import ssl
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,12 +23,17 @@ import attrs
 from interop.peers.process import Process, wait_until
 from tests.support.certificates import Authority
 from tests.support.shifted_clock import ShiftedClock
+from tests.week.released import VERSIONS, has_sources, there_and_back
 from tests.week.servers import Server, command
 
 ROOT = Path(__file__).parents[2]
 TOPIC = "Orders"
 FACE = "blocking"
-FACES_GROUP_TIMEOUT = 180
+MOVE_SECONDS = 180
+"""The time in which clients turn to another broker: they look for routes each LOOK_SECONDS."""
+LOOK_SECONDS, QUICK_LOOK_SECONDS = 30, 2
+QUIET_SECONDS = 5
+"""A broker that got nothing for so long gets nothing more from producers that know its permission."""
 SETTINGS = {
     "brokerIP1": "127.0.0.1", "mappedFileSizeCommitLog": 1 << 16, "fileReservedTime": 24, "deleteWhen": "04",
     "cleanResourceInterval": 500, "deleteCommitLogFilesInterval": 10, "defaultTopicQueueNums": 4,
@@ -49,6 +53,8 @@ class Week:
     clock: ShiftedClock = attrs.field(init=False)
     authority: Authority = attrs.field(init=False)
     servers: dict[str, Server] = attrs.field(factory=dict)
+    ended: list[Server] = attrs.field(factory=list)
+    """Servers that were stopped for good."""
     load: Process | None = None
     notes: list[str] = attrs.field(factory=list)
     ahead_seconds: int = 0
@@ -93,7 +99,9 @@ class Week:
         )
         wait_until(lambda: "broker-b" in self._route(), "the topic has its route")
         words = [sys.executable, "-m", "interop.peers.rolling_load", FACE, self.name_server, TOPIC, str(self.folder)]
+        words.append(str(LOOK_SECONDS if self.day_seconds else QUICK_LOOK_SECONDS))
         self.load = Process.start(words, self.folder / "load.log", ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        wait_until((self.folder / "consumes").exists, "the load is consumed")
 
     def _route(self) -> str:
         return command("mqadmin", "topicRoute", "-t", TOPIC, "-n", self.name_server)
@@ -169,8 +177,8 @@ class Week:
         rows = command("mqadmin", "topicStatus", "-t", TOPIC, "-n", server.address).splitlines()
         restored = sum(int(row.split()[3]) for row in rows if row.startswith("broker-a "))
         assert restored >= ends, (restored, ends)
-        broker.stop()
-        server.stop()
+        for one in (broker, server):
+            self._end(one)
         self.note(f"backup: {restored:,} messages on another layout, of {ends:,} before it")
 
     def broker_added_and_removed(self) -> None:
@@ -178,19 +186,19 @@ class Week:
         self.broker("broker-c")
         added = self.servers["broker-c"].address
         command("mqadmin", "updateTopic", "-t", TOPIC, "-b", added, "-r", "4", "-w", "4", "-n", self.name_server)
-        wait_until(lambda: self.queue_ends("broker-c") > 0, "the new broker takes messages", FACES_GROUP_TIMEOUT)
+        wait_until(lambda: self.queue_ends("broker-c") > 0, "the new broker takes messages", MOVE_SECONDS)
         command("mqadmin", "wipeWritePerm", "-b", "broker-b", "-n", self.name_server)
         leaving = {"last": -1}
 
         def is_quiet() -> bool:
             last, leaving["last"] = leaving["last"], self.queue_ends("broker-b")
-            time.sleep(5)
+            time.sleep(QUIET_SECONDS)
             return last == leaving["last"]
 
-        wait_until(is_quiet, "producers turn to the others", FACES_GROUP_TIMEOUT)
-        wait_until(self._is_consumed, "consumers have taken all of the leaving broker", FACES_GROUP_TIMEOUT)
+        wait_until(is_quiet, "producers turn to the others", MOVE_SECONDS)
+        wait_until(self._is_consumed, "consumers have taken all of the leaving broker", MOVE_SECONDS)
         for label in ("broker-b-slave", "broker-b"):
-            self.servers.pop(label).stop()
+            self._end(self.servers.pop(label))
         wait_until(lambda: "broker-b" not in self._route(), "the route has it no more")
         self.note(f"moved: broker-c has {self.queue_ends('broker-c'):,} messages, broker-b is gone with nothing unread")
 
@@ -204,16 +212,11 @@ class Week:
         return bool(offsets) and all(one.get(queue, 0) >= end for one in offsets for queue, end in ends.items())
 
     def upgrades(self) -> None:
-        """Sunday: today's brokers start on the stores of every release."""
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "tests/upgrade"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=900,
-        )
-        assert done.returncode == 0, done.stdout
-        self.note("upgrades: stores and configurations of all releases")
+        """Sunday: today's broker on the store of every release, and that release on it again, twice."""
+        for version in VERSIONS:
+            assert has_sources(version), f"no sources of {version}: a clone with its history has them"
+            found = there_and_back(version, self.folder / f"release-{version}", self.clock)
+            self.note(f"upgrades: from {version} and back, twice: both found all {found} messages")
 
     # the end
 
@@ -224,13 +227,22 @@ class Week:
         assert self.load.child.wait(300) == 0, self.load.output_tail()
         seen = json.loads(self.load.output().splitlines()[-1])
         assert (seen["failed"], seen["missing"]) == ({}, []), seen
-        for label, server in reversed(self.servers.items()):
-            server.stop()
-            if server.kind == "mqbroker":
-                command("mq", "store", "verify", str(server.store))
-            logs = "".join(file.read_text() for file in server.folder.glob("server.log*"))
-            assert "Traceback" not in logs, f"{label}: {logs[logs.index('Traceback') :][:2000]}"
-        self.note(f"{seen['sent']:,} messages sent, none failed, none missing; all stores are sound")
+        for server in reversed(self.servers.values()):
+            self._end(server)
+        self.note(
+            f"{seen['sent']:,} messages sent, none failed, none missing; {len(self.ended)} servers ended with sound stores"
+        )
+
+    def _end(self, server: Server) -> None:
+        """Stop a server for good; its store is sound, and its log has no failure of its own."""
+        server.stop()
+        if server.kind == "mqbroker":
+            log = server.settings.get("storePathCommitLog")
+            apart = [] if log is None else ["--commit-log", str(log)]
+            command("mq", "store", "verify", str(server.settings["storePathRootDir"]), *apart)
+        logs = "".join(file.read_text() for file in server.folder.glob("server.log*"))
+        assert "Traceback" not in logs, f"{server.folder.name}: {logs[logs.index('Traceback') :][:2000]}"
+        self.ended.append(server)
 
     def leave(self) -> None:
         """End what still runs."""

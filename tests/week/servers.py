@@ -32,6 +32,8 @@ class Server:
     port: int = attrs.field(factory=free_port)
     metrics: int = attrs.field(factory=free_port)
     process: Process | None = None
+    sources: Path | None = None
+    """The folder with the sources of another version that this server runs."""
 
     @property
     def address(self) -> str:
@@ -54,7 +56,9 @@ class Server:
         file.write_text("".join(f"{key}={value}\n" for key, value in {**own, **self.settings}.items()))
         command = [str(TWISTD), "--nodaemon", "--pidfile=", f"--logfile={self.log}", self.kind, "--config", str(file)]
         output = self.folder / "output.log"
-        self.process = Process.start(command, output, self.folder, env={**os.environ, **self.clock.environment()})
+        other = {} if self.sources is None else {"PYTHONPATH": str(self.sources)}
+        environment = {**os.environ, **self.clock.environment(), **other}
+        self.process = Process.start(command, output, self.folder, env=environment)
         wait_until(self.is_ready, lambda: f"{self.folder.name}: {output.read_text()}", READY_SECONDS)
 
     def is_ready(self) -> bool:
