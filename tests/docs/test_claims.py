@@ -1,7 +1,7 @@
 """Statements of the pages about differences and compatibility have tests that exist and run.
 
-Each statement of docs/explanation/differences.md names its tests in a comment, each row of docs/reference/compatibility.md in its
-last column. Statements about what is missing are shown here.
+Each statement of docs/explanation/differences.md and each row of the console's features name tests in a comment, each row of
+docs/reference/compatibility.md in its last column. Statements about what is missing are shown here.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ DIFFERENCES = (ROOT / "docs" / "explanation" / "differences.md").read_text()
 COMPATIBILITY = (ROOT / "docs" / "reference" / "compatibility.md").read_text()
 SHOWN_BY = re.compile(r"<!-- shown by (?P<path>[\w/]+\.py)::(?P<name>\w+) -->")
 STATEMENTS = re.findall(r"^- (?:.*\n)(?:  .*\n)*", DIFFERENCES, re.MULTILINE)
+CONSOLE = (ROOT / "docs" / "how-to" / "console.md").read_text()
+FEATURES = re.findall(
+    r"^\| (?!---|rocketmq-dashboard)(.*) \|$", CONSOLE.partition("## Beside rocketmq-dashboard")[2].partition("\n## ")[0],
+    re.MULTILINE,
+)  # fmt: skip
 ROWS = re.findall(r"^\| (?!---|peer)(.*) \|$", COMPATIBILITY, re.MULTILINE)
 
 
@@ -47,6 +52,14 @@ def test_a_difference_names_a_test_that_runs(statement: str) -> None:
         assert not any("skip" in ast.unparse(decorator) for decorator in test.decorator_list)
 
 
+@pytest.mark.parametrize("row", FEATURES, ids=lambda row: row[:40])
+def test_a_feature_of_the_console_names_a_test_that_runs(row: str) -> None:
+    shown = SHOWN_BY.findall(row)
+    assert shown, "no test is named"
+    for path, name in shown:
+        assert name in functions(ROOT / path)
+
+
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[:40])
 def test_a_row_of_compatibility_names_tests(row: str) -> None:
     named = re.findall(r"`((?:interop|tests)/[\w/]*|[\w/]*test_\w+\.py)(?:\.py)?`", row.rpartition(" | ")[2])
@@ -58,7 +71,7 @@ def test_a_row_of_compatibility_names_tests(row: str) -> None:
 
 
 def test_there_are_statements_and_rows() -> None:
-    assert (len(STATEMENTS) > 60, len(ROWS) > 15) == (True, True)
+    assert (len(STATEMENTS) > 60, len(ROWS) > 15, len(FEATURES)) == (True, True, 14)
 
 
 # what is missing, and defaults

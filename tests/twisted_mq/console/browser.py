@@ -59,10 +59,12 @@ class ConsoleCase(TestCase):
 
     timeout = 60
     broker_options: Mapping[str, Any] = {}
+    namesrv_options: Mapping[str, Any] = {}
     console_options: Mapping[str, Any] = {}
 
     async def setUp(self) -> None:
-        self.cluster = await EmbeddedCluster(reactor, broker_options=self.broker_options).start()
+        options = {"broker_options": self.broker_options, "namesrv_options": self.namesrv_options}
+        self.cluster = await EmbeddedCluster(reactor, **options).start()
         self.addCleanup(self.cluster.stop)
         self.invitations: list[str] = []
         settings = ConsoleSettings((self.cluster.name_server,), port=0, **self.console_options)

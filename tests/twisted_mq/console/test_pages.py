@@ -85,6 +85,14 @@ class Pages(ConsoleCase):
         await self.submit("/topic/delete", name="Made", typed="Made")
         self.assertNotIn("Made", self.cluster.broker.controller.topics.topics)
 
+    async def test_a_topic_shows_its_rate_and_its_day(self) -> None:
+        statistics, now = self.cluster.broker.controller.statistics, reactor.seconds()
+        await self.send(Message("Rated", b"first"))
+        list(statistics.sample(now + 1, 0))
+        await self.send(*(Message("Rated", b"more") for _ in range(30)))
+        list(statistics.sample(now + 61, 0))
+        self.assertIn("In, a second 0.5 In, a day 31", (await self.get("/topic", name="Rated")).words)
+
     async def test_forms_with_nonsense_say_what_to_give(self) -> None:
         for path, fields, text in (
             ("/topics/create", {"name": "no such/name"}, "illegal characters"),

@@ -9,7 +9,9 @@ from twisted.web.client import Agent, BrowserLikePolicyForHTTPS, ResponseFailed
 
 from tests.support.certificates import Authority, Files
 from tests.twisted_mq.console.browser import ConsoleCase, reactor
+from twisted_mq.client import ClientOptions
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.tls_options import TlsMode
 from twisted_mq.console.service import ConsoleService
 from twisted_mq.console.settings import ConsoleSettings, OwnCertificate
 
@@ -54,3 +56,26 @@ class Encrypted(ConsoleCase):
             settings = ConsoleSettings(("h:1",), port=0, certificate=OwnCertificate(files.certificate, files.key))
             with self.assertRaisesRegex(ConfigError, fault):
                 ConsoleService(settings, reactor, print)
+
+
+class EncryptedServers(ConsoleCase):
+    """Name server and broker take encrypted connections alone."""
+
+    async def setUp(self) -> None:
+        authority = Authority(Path(self.mktemp()))
+        files = authority.issue("server")
+        self.namesrv_options = {
+            "tls_server_mode": TlsMode.ENFORCING,
+            "tls_server_cert_path": files.certificate,
+            "tls_server_key_path": files.key,
+        }
+        own = {"tls_client_auth_server": True, "tls_client_trust_cert_path": authority.path}
+        self.broker_options = {**self.namesrv_options, **own}
+        options = ClientOptions(tls_enable=True, tls_trust_cert_path=authority.path)
+        self.console_options = {"client_options": options}
+        await super().setUp()
+
+    async def test_servers_that_take_encrypted_connections_alone_are_shown(self) -> None:
+        await self.log_in()
+        page = await self.get("/broker", address=self.cluster.broker_address)
+        self.assertIn("tls.server.mode enforcing", page.words)
