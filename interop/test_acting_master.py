@@ -211,7 +211,7 @@ def test_delayed_and_timed_messages_of_a_lost_master_come_from_another_one_in_ti
 
 
 KINDS_OF_TEXTS = ("delayed ", "timed "), ("delayed long ", "timed long ")
-"""Those that come due while the master is away, and those that come due after it."""
+"""Messages that come due while the master is away, and messages that come due after it."""
 
 
 def may_come_again(master: Member, text: str) -> bool:
