@@ -889,6 +889,11 @@ class BrokerOptions(MetricsOptions):
         return self.broker_role == BrokerRole.SYNC_MASTER and self.in_sync_replicas > 1
 
     @property
+    def sends_flushed_log(self) -> bool:
+        """True if slaves get only what is on this broker's disk: no send waits for them, so that costs no send any time."""
+        return self.is_sync_flush and not self.waits_for_slaves and self.order_coordinator is None
+
+    @property
     def asks_slaves_first(self) -> bool:
         """Return whether this master asks its slaves what they did in its place before it registers."""
         acts_in_turn = self.enable_slave_acting_master and not self.skip_pre_online

@@ -84,7 +84,8 @@ def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAn
     )
     table = broker.statistics.creations.timed(table, broker.clock.seconds)
     if broker.is_slave:
-        refuse_on_slave(table, broker.options, broker.topics.is_ordered, lambda: broker.acts_as_master)
+        ordered, ha = broker.topics.is_ordered, broker.ha
+        refuse_on_slave(table, broker.options, ordered, lambda: broker.acts_as_master, lambda: ha.log_differs)
     mapped, static = MappedRequests(broker), broker.static_topics
 
     def now() -> dict[int, Processor]:

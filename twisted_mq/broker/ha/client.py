@@ -77,6 +77,8 @@ class HAClient:
         self.store = store
         self.monitor = FlowMonitor(clock)
         self.last_read_ms = self.last_write_ms = int(clock.seconds() * 1000)
+        self.differs = False
+        """True from a mismatch on until the logs are proven to be the same: readers would get what the master does not have."""
         self._options = options
         self._clock = clock
         self._connect = connect
@@ -216,6 +218,7 @@ class HAClient:
             self.report()
         if link is not None:
             link.taken += len(transfers)
+            self.differs = self.differs and not link.proof.is_done
 
     def _prove(self, link: HALink, transfers: list[Transfer]) -> list[Transfer]:
         """Compare until this log's end is reached; return the transfers left to append. Raises LogMismatch."""
@@ -254,6 +257,7 @@ class HAClient:
         """Handle a refused transfer: reconnect, or stop if that does not help."""
         self.log.error("replication failed: {a} {e}", a=self.master_ha_address, e=problem)
         if isinstance(problem, LogMismatch | ReplicaDamaged):
+            self.differs = self.differs or isinstance(problem, LogMismatch)
             end = self.store.max_physical_offset()
             count = self._mismatches[1] + 1 if self._mismatches[0] == end else 1
             self._mismatches = (end, count)

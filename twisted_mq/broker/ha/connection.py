@@ -86,6 +86,7 @@ class HAConnection(protocol.Protocol):
             owner.rotation,
             batch_bytes=options.ha_transfer_batch_size,
             heartbeat_seconds=options.ha_send_heartbeat_interval / 1000,
+            on_disk_only=options.sends_flushed_log,
         )
 
     @property

@@ -67,6 +67,11 @@ class HAService:
         return True
 
     @property
+    def log_differs(self) -> bool:
+        """True on a slave whose log is not its master's."""
+        return self.client is not None and self.client.differs
+
+    @property
     def waits_for_slaves(self) -> bool:
         """True if sends wait for copies."""
         return self._options.waits_for_slaves

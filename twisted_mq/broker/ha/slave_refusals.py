@@ -1,7 +1,9 @@
 """Refuses what a slave does not serve: sends, pops, and pulls unless slaveReadEnable (Apache: rejectRequest of both
 processors).
 
-A slave that acts for its master serves pulls in any case. It writes nothing, so it takes no sends and no pops.
+A slave that acts for its master serves pulls in any case. It writes nothing, so it takes no sends and no pops. A slave whose log
+is known to differ from its master's serves no pulls: the master gives the same queue offsets to other messages, which its
+readers would skip. (Apache's slave serves them.)
 """
 
 from __future__ import annotations
@@ -50,10 +52,13 @@ def refuse_on_slave(
     options: BrokerOptions,
     is_ordered: Callable[[str], bool],
     acts_as_master: Callable[[], bool] = lambda: False,
+    log_differs: Callable[[], bool] = lambda: False,
 ) -> None:
     """Change a broker's table of processors into that of a slave. Reads of ordered topics are left to their own check."""
 
     def may_read(command: RemotingCommand) -> bool:
+        if log_differs() and not acts_as_master():
+            return False
         return options.slave_read_enable or acts_as_master() or is_ordered(command.ext_fields.get("topic", ""))
 
     for code in (*SENDS, *POPS):

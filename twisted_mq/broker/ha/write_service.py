@@ -4,6 +4,10 @@ DefaultHAConnection.WriteSocketService).
 The part of the log that the slave was not sent leaves in transfers of haTransferBatchSize at most. Several transfers go
 into one write, which is the only copy of the log's bytes. While the transport is full, nothing is read. If slaves take much in
 one poll, the rest of them wait for turns of their shares (`remoting.rotation`), as the reads of clients do.
+
+A master with synchronous flush whose sends wait for no slave sends only what is on its disk. A power cut then takes nothing
+from it that a slave has, and may have shown to readers. (Apache sends what is written. So does a master here whose sends wait
+for copies: disk and slaves work at the same time.)
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ class WriteSocketService:
         *,
         batch_bytes: int,
         heartbeat_seconds: float,
+        on_disk_only: bool = False,
     ) -> None:
         self.next_offset = NOT_BEGUN
         self._sent_end = 0
@@ -46,6 +51,7 @@ class WriteSocketService:
         self._rotation = rotation
         self._share = ""
         self._batch_bytes = batch_bytes
+        self._on_disk_only = on_disk_only
         self._transport: Transport | None = None
         self._paused = False
         self._later: interfaces.IDelayedCall | None = None
@@ -89,7 +95,9 @@ class WriteSocketService:
             if wanted <= 0:
                 self._wait_for_allowance()
                 break
-            data = self._store.read_log(self.next_offset, wanted)
+            if self._on_disk_only:
+                wanted = min(wanted, self._store.flushed_offset() - self.next_offset)
+            data = self._store.read_log(self.next_offset, wanted) if wanted > 0 else None
             if not data:
                 break
             pieces += (encode_transfer_header(self.next_offset, len(data)), data)

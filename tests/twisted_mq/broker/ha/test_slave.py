@@ -274,6 +274,21 @@ class MismatchTests(SlaveCase):
         self.assertStopsAfterThree(2 * RECORD_BYTES, b"\x55" * 300)
         self.assertEqual(self.slave.log, self.log[: 2 * RECORD_BYTES])
 
+    def test_log_differs_from_a_mismatch_on_until_it_is_proven_to_be_the_masters(self) -> None:
+        self.slave.store.append_log(0, self.log[:500])
+        master = self.follow()
+        self.assertFalse(self.client.differs)
+        master.send(4095, b"x")
+        self.run_for(2)
+        self.assertTrue(self.client.differs)
+        again = self.links[-1]
+        again.send(306, self.log[306:400])
+        self.run_for(0.1)
+        self.assertTrue(self.client.differs)
+        again.send(400, self.log[400:])
+        self.run_for(0.1)
+        self.assertEqual((self.client.differs, self.slave.log), (False, self.log))
+
     def test_one_damaged_transmission_is_repeated(self) -> None:
         damaged = bytearray(self.log)
         damaged[3 * RECORD_BYTES + PHYSICAL_OFFSET_POSITION] ^= 4
@@ -298,7 +313,7 @@ class MismatchTests(SlaveCase):
             self.run_for(0.1)
             self.assertEqual((master.lost, set(master.reports)), (True, {9 * RECORD_BYTES}))
             self.run_for(8)
-            self.assertEqual(len(self.links), min(turn + 2, 3))
+            self.assertEqual((len(self.links), self.client.differs), (min(turn + 2, 3), True))
         self.assertIs(self.client.state, ConnectionState.SHUTDOWN)
         self.assertEqual(self.slave.log, self.log)
 

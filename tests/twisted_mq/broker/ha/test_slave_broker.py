@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -70,6 +71,17 @@ def test_slave_serves_pulls_only_where_it_may(code: int) -> None:
     broker.options.slave_read_enable = True
     answer = peer.ask(code, pull_fields())
     assert (answer.code, answer.ext_fields["nextBeginOffset"]) == (0, "3")
+
+
+@pytest.mark.parametrize("acts", [False, True])
+def test_slave_whose_log_differs_from_its_masters_serves_no_pulls_unless_it_acts(acts: bool) -> None:
+    """The master gives the same offsets to other messages: readers would skip those."""
+    broker = BrokerInMemory(slave_read_enable=True, **SLAVE)
+    replicated(broker, 3)
+    broker.controller.ha.follow(SimpleNamespace(differs=True))  # type: ignore[arg-type]
+    broker.controller.acts_as_master = acts
+    answer = broker.connect().ask(RequestCode.PULL_MESSAGE, pull_fields())
+    assert answer.code == (0 if acts else ResponseCode.SYSTEM_BUSY)
 
 
 def test_refusal_of_a_pull_is_apaches_byte_for_byte_but_the_language() -> None:

@@ -15,7 +15,12 @@ from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 
 
 class Log(MemoryMessageStore):
-    """A log of a thousand bytes."""
+    """A log of a thousand bytes, of which `on_disk` are on disk."""
+
+    on_disk = 1000
+
+    def flushed_offset(self) -> int:
+        return self.on_disk
 
     def read_log(self, offset: int, size: int) -> bytes:
         return bytes(1000)[offset : offset + size]
@@ -25,11 +30,15 @@ class WriteServiceTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.rotation = Rotation(self.clock)
+        self.log = Log(StoreConfig(store_path_root_dir="/nowhere"), lambda: 0)
+        self.make()
+
+    def make(self, *, on_disk_only: bool = False) -> None:
         self.transport = StringTransport()
         self.writer = WriteSocketService(
-            Log(StoreConfig(store_path_root_dir="/nowhere"), lambda: 0), self.clock, FlowMonitor(self.clock, UNLIMITED),
+            self.log, self.clock, FlowMonitor(self.clock, UNLIMITED),
             self.rotation,
-            batch_bytes=32 * 1024, heartbeat_seconds=5.0,
+            batch_bytes=32 * 1024, heartbeat_seconds=5.0, on_disk_only=on_disk_only,
         )  # fmt: skip
         self.writer.start(self.transport, "192.0.2.1")
         self.writer.pauseProducing()
@@ -44,6 +53,17 @@ class WriteServiceTests(SynchronousTestCase):
     def test_a_slave_that_reads_again_is_sent_more_at_once(self) -> None:
         self.writer.resumeProducing()
         self.assertEqual(len(self.transport.value()), HEADER_BYTES + 1000)
+
+    def test_what_is_not_on_disk_is_sent_when_it_is_where_no_send_waits_for_that(self) -> None:
+        self.make(on_disk_only=True)
+        self.log.on_disk = 300
+        self.writer.resumeProducing()
+        self.assertEqual((len(self.transport.value()), self.writer.next_offset), (HEADER_BYTES + 300, 300))
+        self.writer.pump()
+        self.assertEqual(self.writer.next_offset, 300)
+        self.log.on_disk = 1000
+        self.writer.pump()
+        self.assertEqual((len(self.transport.value()), self.writer.next_offset), (2 * HEADER_BYTES + 1000, 1000))
 
     def test_after_much_work_in_a_poll_it_waits_for_its_turn(self) -> None:
         self.in_a_crowd()
