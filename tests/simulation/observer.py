@@ -94,6 +94,10 @@ class Observer:
         """When the power of a slave was cut that does not flush before it reports."""
         self._expired: dict[str, int] = defaultdict(int)
         self._given_up: dict[str, int] = defaultdict(int)
+        self._shown_by_slave: dict[tuple[Place, str], int] = {}
+        """Offset in the log of what a slave gave to a consumer while no running master showed it."""
+        self._on_disk_at_cuts: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        """When the power of each group's master was cut, with the end of what it had on disk."""
         self._may_have_lost: dict[str, float] = defaultdict(float)
         """When each group's master last started with less than it may have shown to consumers."""
 
@@ -152,6 +156,7 @@ class Observer:
         if queue.topic == sent.topic:
             if sent.sent_at < self._may_have_lost[queue.broker_name] and not self._is_there(place, name):
                 self._gone.add((place, name))  # it was pulled before the loss
+            self._note_shown_by_slave(place, name, message.physical_offset)
             self._bind(place, name)
             self._check_time(sent)
             self._note_repeat(group, place)
@@ -160,10 +165,20 @@ class Observer:
         self.seen[group].add(name)
 
     def _is_there(self, place: Place, name: str) -> bool:
+        """Return True if a running master shows the message at that place."""
         masters = [one for one in self._of(place[0]) if one.is_running and not one.is_slave]
-        return any(
-            (at, name_of(message)) == (place, name) for one in masters for at, message in messages_of(one, [place[1]])
-        )
+        return any(_name_at(one, place) == name for one in masters)
+
+    def _note_shown_by_slave(self, place: Place, name: str, physical_offset: int) -> None:
+        """A master whose sends wait for copies sends its slaves what is not on its own disk yet, as Apache's does."""
+        group = self._of(place[0])
+        if any(one.is_sync_flush and one.is_sync_master for one in group) and not self._is_there(place, name):
+            self._shown_by_slave[place, name] = physical_offset
+
+    def _was_on_slaves_disk_only(self, place: Place, name: str) -> bool:
+        """Return True if a consumer got it from a slave, and a power cut took it before its master's disk had it."""
+        offset, sent = self._shown_by_slave.get((place, name), -1), self.sent[name]
+        return any(at >= sent.sent_at and offset >= end for at, end in self._on_disk_at_cuts[place[0]])
 
     def _note_repeat(self, group: str, place: Place) -> None:
         """A slave that replaces its master may have an older offset: a consumer that starts there commits again too."""
@@ -225,6 +240,9 @@ class Observer:
             self.note_what_it_reported(broker)
             if not broker.is_sync_flush:
                 self._cut[broker.name] = self._world.clock.now
+        elif broker.is_running:
+            cut = self._world.clock.now, broker.store.flushed_offset()
+            self._on_disk_at_cuts[broker.broker_name].append(cut)
         if broker.is_slave or broker.is_sync_flush or not broker.is_running:
             return
         flushed = broker.store.flushed_offset()
@@ -254,7 +272,7 @@ class Observer:
         """Check that owed messages are there after a start; missing others are forgotten, so that their places can be used again.
 
         In a copy of the slave's store, messages may be missing that were consumed before the slave had them, and that were not
-        acknowledged.
+        acknowledged; in a master's own store those that were consumed at the slave before this disk had them.
         """
         if broker.is_slave:
             self._check_what_it_reported(broker)
@@ -270,7 +288,8 @@ class Observer:
                 continue
             end = ends.setdefault((topic, queue_id), broker.store.max_offset_in_queue(topic, queue_id))
             if offset >= end:
-                self._is_gone(place, name, may_be_consumed=is_copy or not broker.is_sync_flush)
+                may = is_copy or not broker.is_sync_flush or self._was_on_slaves_disk_only(place, name)
+                self._is_gone(place, name, may_be_consumed=may)
 
     def note_what_it_reported(self, slave: BrokerNode) -> None:
         """Note what a slave's master knows of it, now that its power is cut."""
@@ -496,6 +515,14 @@ def messages_of(broker: BrokerNode, topics: list[str]) -> Iterator[tuple[Place, 
                         f"{broker.name} does not read {topic}/{queue_id} from {offset} to {end}: {result.status}"
                     )
                 offset = result.next_begin_offset
+
+
+def _name_at(broker: BrokerNode, place: Place) -> str:
+    """Return the name of the message at a place; empty if the broker shows none there."""
+    _, topic, queue_id, offset = place
+    result: Any = broker.store.get_message(topic, queue_id, offset, 1, 1 << 20, None)
+    messages = [decode_message(record) for record in result.records]
+    return next((name_of(one) for one in messages if one.queue_offset == offset), "")
 
 
 def _place(queue: MessageQueue, message: MessageExt) -> Place:

@@ -69,7 +69,7 @@ def test_offset_goes_back_once_where_a_slave_was_consumed_again(world: World) ->
     observer.look()
     for offset in (4, 5):
         observer.sends(f"p-{offset}", "Plain")
-        message: Any = SimpleNamespace(body=b"p-%d ." % offset, properties={}, queue_offset=offset)
+        message: Any = SimpleNamespace(body=b"p-%d ." % offset, properties={}, queue_offset=offset, physical_offset=0)
         observer.was_consumed("push", MessageQueue("Plain", "a", 0), message, "c")
     observer.after_start(master)
     offsets = master.service.controller.offsets.offsets["Plain@push"]
@@ -337,3 +337,27 @@ def test_a_slave_keeps_what_it_reported_just_before_its_power_was_cut(
     slave.store.max_physical_offset = lambda: end
     observer.after_start(slave)
     assert bool(observer.broken) is (end < 1000)
+
+
+@pytest.mark.parametrize(
+    ("flushed", "at_master", "sent_after_cut", "is_broken"),
+    [(400, False, False, False), (401, False, False, True), (400, True, False, True), (400, False, True, True)],
+    ids=["on the slave's disk alone", "on the master's disk", "shown by the master", "sent after the cut"],
+)
+def test_what_a_slave_showed_before_its_masters_disk_had_it_may_be_lost_with_the_masters_power(
+    world: World, flushed: int, at_master: bool, sent_after_cut: bool, is_broken: bool
+) -> None:
+    master = broker(is_sync_flush=True, is_sync_master=True, store=log_of(*[b"p-1 ."] * at_master))
+    master.store.flushed_offset = lambda: flushed
+    observer = Observer(world, [master, broker(name="a-1", is_slave=True, is_sync_flush=True)], Counter(push=1))
+    if sent_after_cut:
+        observer.before_power_cut(master)
+        world.clock.advance(1.0)
+    observer.sends("p-1", "Plain")
+    message: Any = SimpleNamespace(body=b"p-1 .", properties={}, queue_offset=0, physical_offset=400)
+    observer.was_consumed("push", MessageQueue("Plain", "a", 0), message, "c")
+    if not sent_after_cut:
+        observer.before_power_cut(master)
+    master.store = log_of()
+    observer.after_start(master)
+    assert observer.broken == ("p-1 was consumed at ('a', 'Plain', 0, 0), and is lost" if is_broken else "")
