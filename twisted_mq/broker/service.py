@@ -7,6 +7,7 @@ it unregisters, stops listening, answers the waiting pulls, closes the clients, 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 from collections.abc import Callable
@@ -260,7 +261,8 @@ class BrokerService(service.Service):
             auto_create=options.auto_create_subscription_group,
         )
         offset_table = loaded(ConsumerOffsetTable, folder, "consumerOffset.json")
-        offsets = ConsumerOffsetManager(offset_table, self._saver(offset_table, undo).touch, store.max_offset_in_queue)
+        offset_saver = self._saver(offset_table, undo, self._behind_the_log)
+        offsets = ConsumerOffsetManager(offset_table, offset_saver.touch, store.max_offset_in_queue)
         topics.add_startup_topics(options)
         groups.add_built_in_groups()
         access = self._access = self._access or broker_access(options, self._reactor.seconds, self._in_thread)
@@ -327,13 +329,28 @@ class BrokerService(service.Service):
         saved.addErrback(_not_saved)
         return saved.addCallback(lambda _: self.registration.latest())
 
+    async def _write_behind_the_log(self, write: Callable[[], object]) -> object:
+        """Write, in a thread, once the log is on disk up to its present end. Raises OSError.
+
+        Offsets say that earlier messages need nothing more, because what came of them was appended: check points of
+        pops, copies of popped messages that come again, operations on half messages. A power cut must not take that and
+        leave the offsets.
+        """
+        if not await self.controller.flushed(self._store.max_physical_offset()):
+            raise OSError(errno.EAGAIN, "the log is not on disk yet")
+        return await self._in_thread(write)
+
+    def _behind_the_log(self, write: Callable[[], object]) -> defer.Deferred[object]:
+        return defer.Deferred.fromCoroutine(self._write_behind_the_log(write))
+
     def _saver(
         self,
         table: TopicTable | SubscriptionGroupTable | ConsumerOffsetTable | TopicMappingTable,
         undo: contextlib.ExitStack,
+        in_thread: Callable[[Callable[[], object]], defer.Deferred[object]] | None = None,
     ) -> TableSaver:
         """Return the saver that writes the table after its changes."""
-        saver = TableSaver(os.path.basename(table.path), table, self._reactor, self._in_thread)
+        saver = TableSaver(os.path.basename(table.path), table, self._reactor, in_thread or self._in_thread)
         self._savers.append(saver)
         undo.callback(saver.abandon)
         return saver

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
+from collections.abc import Callable
 
 import pytest
 from twisted.internet import defer, reactor
@@ -13,7 +14,7 @@ from twisted.web.client import Agent, readBody
 
 from tests.support.faulty_disk import FaultyDisk
 from tests.twisted_mq.broker.test_broker_service import SEND, BrokerServiceCase
-from twisted_mq.broker import service
+from twisted_mq.broker import service, table_saver
 from twisted_mq.broker.schedule import waiting_messages
 from twisted_mq.broker.service import BrokerService
 from twisted_mq.config.metrics_options import MetricsExporterType
@@ -79,6 +80,27 @@ class FullDiskTest(BrokerServiceCase):
         self.assertFalse((self.path / "abort").exists())
         self.assertEqual(check_store(str(self.path)), [])
         self.flushLoggedErrors(OSError)
+
+    async def test_offsets_are_written_when_the_log_that_they_rest_on_is_on_disk(self) -> None:
+        """What is settled is in the log: check points, revived messages. A power cut must not take that alone."""
+        broker = await self.start(**OFTEN)
+        self.assertEqual(await self.send(broker, ""), 0)
+        store, held = broker.controller.store, list[Callable[[bool], None]]()
+        patch = pytest.MonkeyPatch()
+        self.addCleanup(patch.undo)
+        patch.setattr(table_saver, "RETRY_SECONDS", 0.05)
+        patch.setattr(store, "when_flushed", lambda offset, callback: held.append(callback))
+        await self.commit(broker, 1)
+        await self.until(lambda: held)
+        self.assertFalse((self.path / "config" / "consumerOffset.json").exists())
+        held.pop()(False)
+        await self.told("consumerOffset.json not written, retrying")
+        self.assertFalse((self.path / "config" / "consumerOffset.json").exists())
+        await self.until(lambda: held)
+        held.pop()(True)
+        await self.until((self.path / "config" / "consumerOffset.json").exists)
+        self.assertEqual(self.offsets(), {"0": 1})
+        patch.undo()
 
     async def test_ready_is_false_from_the_first_message_without_space_until_there_is_some(self) -> None:
         name_server = self.namesrv()
