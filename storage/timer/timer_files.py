@@ -88,8 +88,7 @@ class TimerFiles:
         self._bound(end_of_queue)
         self.metrics.load()
         odd = self.log.load()
-        half_built = self.checkpoint.last_timer_log_flush_position == 0 < self.checkpoint.last_timer_queue_offset
-        if odd or (self.log.end and half_built):
+        if odd or (self.log.end and self._speaks_of_another_log()):
             logger.error("timer log rebuilt from its topic: path=%s", odd[0] if odd else self.log.directory)
             self.log.clear()
         self.rebuilt = self.log.end == 0
@@ -101,6 +100,17 @@ class TimerFiles:
         if not (clean and known and self._agrees()):
             self._replay(end_of_commit_log)
         self._flushed = self.log.end
+
+    def _speaks_of_another_log(self) -> bool:
+        """Return True if the checkpoint knows progress, and no place in the log: it is a master's that a slave copied, or a log
+        that is being made again lacks what it names.
+
+        A master's ticks may be delivered in its commit log only. The messages of the topic are looked at one by one then.
+        """
+        known = self.checkpoint
+        return known.last_timer_log_flush_position == 0 and bool(
+            known.last_timer_queue_offset or known.last_read_time_ms
+        )
 
     def _bound(self, end_of_queue: int) -> None:
         """Move the checkpoint back, on disk too, if the topic lost its end: other messages will get those offsets."""

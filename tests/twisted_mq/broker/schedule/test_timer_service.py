@@ -446,6 +446,21 @@ def test_a_message_that_the_timers_files_name_too_early_waits_for_its_own_time(w
     assert {one.body for one in waiting.delivered()} == {b"a"}
 
 
+def test_a_masters_progress_passes_over_nothing_that_waits_here(waiting: Waiting) -> None:
+    """A broker that was a master is a slave for a while, and then a master again: its log may lack its master's copies."""
+    waiting.send(b"1", 2000)
+    waiting.send(b"2", 30_000)
+    waiting.run(1)
+    waiting.save()
+    waiting.timer.files.close()
+    waiting.clock.now += 10_000
+    theirs = TimerCheckpoint(waiting.clock.now // 1000 * 1000, master_timer_queue_offset=2)
+    theirs.save(str(waiting.root / "config" / "timercheck"), sync=lambda descriptor: None)
+    waiting.restart()
+    assert settle(waiting, 3) == [1]
+    assert settle(waiting, 30) == [1, 2]
+
+
 def test_a_checkpoint_of_a_time_far_ahead_delivers_nothing_early(waiting: Waiting) -> None:
     waiting.send(b"a", 60_000)
     waiting.run(1)
