@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import logging
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 
 import attrs
 from twisted.logger import LogEvent, globalLogPublisher
@@ -63,12 +65,16 @@ class _Failures(logging.Handler):
         self._world.remark(f"  not raised: {found.exc_value!r} in {found.object!r}")
 
 
-def _collect() -> None:
-    """Let go of processes that were killed; what ends in them now, and fails, is no longer of this world."""
+@contextlib.contextmanager
+def _quiet_end() -> Iterator[None]:
+    """Let go of a world's processes at the end. What ends in them then, and fails, is no longer of this world."""
+    gc.disable()  # when garbage goes must not depend on anything else
     before, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
-        gc.collect()
+        yield
     finally:
+        gc.enable()
+        gc.collect()
         sys.unraisablehook = before
 
 
@@ -92,39 +98,40 @@ def simulate(seed: int, log_level: int = logging.ERROR, account: Account | None 
 
 def _simulate(seed: int, log_level: int) -> Outcome:
     _keep_what_is_loaded()
-    gc.disable()  # when garbage goes must not depend on anything else
+    with _quiet_end():
+        return _run(seed, log_level)
+
+
+def _run(seed: int, log_level: int) -> Outcome:
+    """Run a world. Its processes are let go of when this returns, or later."""
     broken = ""
-    try:
-        with World(seed) as world:
-            failures, ours, kazoo = _Failures(world), logging.getLogger(PACKAGE), logging.getLogger("kazoo")
-            ours.addHandler(failures)
-            kazoo.addHandler(failures)
-            kazoo.setLevel(logging.ERROR)
-            globalLogPublisher.addObserver(failures.unhandled)
-            level_before, hook_before = ours.level, sys.unraisablehook
-            sys.unraisablehook = failures.unraisable
-            ours.setLevel(log_level)
-            scenario = Scenario(world) if seed % ORDERED_EACH else OrderedScenario(world)
-            try:
-                scenario.run()
-            except Broken as error:
-                broken = str(error)
-            except Exception as error:
-                broken = f"{type(error).__name__}: {error}"
-                world.remark(traceback.format_exc())
-            finally:
-                for broker in scenario.brokers:
-                    if broker.is_running:
-                        broker.free_lock()
-                globalLogPublisher.removeObserver(failures.unhandled)
-                ours.removeHandler(failures)
-                kazoo.removeHandler(failures)
-                sys.unraisablehook = hook_before
-                ours.setLevel(level_before)
-            broken = broken or failures.first
-    finally:
-        gc.enable()
-        _collect()
+    with World(seed) as world:
+        failures, ours, kazoo = _Failures(world), logging.getLogger(PACKAGE), logging.getLogger("kazoo")
+        ours.addHandler(failures)
+        kazoo.addHandler(failures)
+        kazoo.setLevel(logging.ERROR)
+        globalLogPublisher.addObserver(failures.unhandled)
+        level_before, hook_before = ours.level, sys.unraisablehook
+        sys.unraisablehook = failures.unraisable
+        ours.setLevel(log_level)
+        scenario = Scenario(world) if seed % ORDERED_EACH else OrderedScenario(world)
+        try:
+            scenario.run()
+        except Broken as error:
+            broken = str(error)
+        except Exception as error:
+            broken = f"{type(error).__name__}: {error}"
+            world.remark(traceback.format_exc())
+        finally:
+            for broker in scenario.brokers:
+                if broker.is_running:
+                    broker.free_lock()
+            globalLogPublisher.removeObserver(failures.unhandled)
+            ours.removeHandler(failures)
+            kazoo.removeHandler(failures)
+            sys.unraisablehook = hook_before
+            ours.setLevel(level_before)
+        broken = broken or failures.first
     observer = scenario.observer
     return Outcome(
         seed=seed,

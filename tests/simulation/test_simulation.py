@@ -38,5 +38,11 @@ def test_a_seed_is_the_same_world_in_every_process(seed: int) -> None:
     assert first == second == f"{simulate(seed).trace}\n"
 
 
+def test_the_end_of_a_world_prints_nothing() -> None:
+    """Seed 4 ends while a client is starting."""
+    ran = subprocess.run([sys.executable, "-c", TRACE_OF, "4"], capture_output=True, text=True, check=True)
+    assert ran.stderr == ""
+
+
 def test_another_seed_is_another_world() -> None:
     assert simulate(1).trace != simulate(2).trace

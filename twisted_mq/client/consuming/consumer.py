@@ -217,7 +217,7 @@ class Consumer(abc.ABC):
         self._state = "STARTING"
         try:
             await self.client.join_consumer(self, require)
-        except BaseException:
+        except Exception:
             self._state = "CREATED"
             await self.client.leave_consumer(self)
             raise

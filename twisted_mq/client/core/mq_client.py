@@ -189,7 +189,7 @@ class MQClient:
         """Run a check before a member joins. A failure leaves no connection open."""
         try:
             await asking
-        except BaseException:
+        except Exception:
             await self._close_if_unused()
             raise
 

@@ -171,7 +171,7 @@ class OrderedConsumer:
             await self.client.join_consumer(self, require)
             for subscription in self.subscriptions.values():
                 self._units += await self._units_of(subscription, self._calls)
-        except BaseException:
+        except Exception:
             self._state = "CREATED"
             await self._source.stop()
             await self.client.leave_consumer(self)
