@@ -27,6 +27,8 @@ class Disk:
         """True if files may have been deleted to free space."""
         self.in_next_sync: Callable[[], None] | None = None
         """Called once, in the middle of the next sync."""
+        self.in_a_sync_of = ""
+        """The folder whose file that sync is of; empty for any."""
         self._folder = folder
         self._random = source
         self._life = 0
@@ -43,11 +45,14 @@ class Disk:
         done = self._recorder.capture(descriptor)
         if self.threads is not None:
             seconds = self._random.uniform(*self.latency)
-            if self.in_next_sync is not None:
+            if self.in_next_sync is not None and self._is_of(descriptor, self.in_a_sync_of):
                 self.threads.host.network.clock.callLater(seconds / 2, self.in_next_sync)
                 self.in_next_sync = None
             self.threads.sleep(seconds)
         done()
+
+    def _is_of(self, descriptor: int, folder: str) -> bool:
+        return not folder or Path(os.readlink(f"/proc/self/fd/{descriptor}")).parent.name == folder
 
     def cut_power(self) -> None:
         """Lose what was not synced, or a part of it."""

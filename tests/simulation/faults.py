@@ -53,7 +53,7 @@ def kill(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
 
 
 def cut_power(cluster: Cluster, source: random.Random) -> Callable[[], None] | None:
-    """A broker's machine goes dark, now or in the middle of its next sync, and boots again."""
+    """A broker's machine goes dark, now or in the middle of its next sync, of any file or of its log, and boots again."""
     broker = _running(cluster.brokers, source)
     if not isinstance(broker, BrokerNode):
         return None
@@ -72,6 +72,7 @@ def cut_power(cluster: Cluster, source: random.Random) -> Callable[[], None] | N
 
     if source.random() < 0.5:
         broker.disk.in_next_sync = cut
+        broker.disk.in_a_sync_of = source.choice(("", "commitlog"))
     else:
         cut()
     return end
