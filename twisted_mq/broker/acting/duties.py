@@ -36,12 +36,12 @@ class ActingDuties:
         self._bridge: EscapeBridge | None = None
         self._halves: EscapedHalves | None = None
 
-    def change(self, acts: bool) -> None:
-        """Begin, or cease."""
+    def change(self, acts: bool) -> defer.Deferred[None]:
+        """Begin, or cease. Fires at once, or when how far the slave came is on disk or failed to get there."""
         if acts:
             self._begin()
-        else:
-            self.stop().addErrback(self._not_ended)
+            return defer.succeed(None)
+        return self.stop().addErrback(self._not_ended)
 
     def _begin(self) -> None:
         broker = self._broker

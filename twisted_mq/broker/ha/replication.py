@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import attrs
 from twisted.internet import defer, interfaces
@@ -93,7 +93,8 @@ class Replication:
         self.lacks_topic: Callable[[], bool] = lambda: False
         """Returns True if the master is known to have a topic that is missing here: the tables are copied at once then."""
         self.on_acting: list[Callable[[bool], object]] = []
-        """Called when this slave begins to act for its master, or ceases to."""
+        """Called when this slave begins to act for its master, or ceases to. Tables are copied once the Deferreds of all fire."""
+        self._changing: defer.Deferred[Any] = defer.succeed(None)
         self._last_sync: float | None = None
         self._looks: defer.Deferred[None] | None = None
 
@@ -123,7 +124,8 @@ class Replication:
         return defer.ensureDeferred(self._sync())
 
     async def _sync(self) -> None:
-        if self.synchronize.master_address is None:
+        await self._changed()
+        if self.synchronize.master_address is None or self._broker.acts_as_master:
             return
         self.synchronize.settle_progress()
         now = self._broker.clock.seconds()
@@ -196,5 +198,10 @@ class Replication:
             )  # fmt: skip
         else:
             self.log.info("this slave acts for its master no more: lowest id={i}", i=broker.min_broker_id)
-        for tell in self.on_acting:
-            tell(acts)
+        self._changing = defer.DeferredList([defer.maybeDeferred(tell, acts) for tell in self.on_acting])
+
+    def _changed(self) -> defer.Deferred[None]:
+        """Fires when what this slave noted in its master's place is on disk: the master's tables go to the same files."""
+        waiting: defer.Deferred[None] = defer.Deferred()
+        self._changing.addBoth(self._tell, waiting)
+        return waiting

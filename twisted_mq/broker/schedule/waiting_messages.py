@@ -80,6 +80,8 @@ class WaitingMessages:
         self._saved_moves = self._saved_changes = 0
         self._began_ms = self._timed_taken = 0
         self._noted_at = 0.0
+        self._writing = defer.DeferredLock()
+        """Held by a thread that writes the timer's files: each goes to a new file under one name first."""
         self.times = self._delivers and options.timer_wheel_enable
         self._trust_escaped()
         self.schedule = self._schedule()
@@ -161,12 +163,15 @@ class WaitingMessages:
         changes = self.timer.changes
         if not self.times or changes == self._saved_changes:
             return defer.succeed(None)
-        progress = self.timer.progress()
+        timer, progress = self.timer, self.timer.progress()
 
         async def save() -> None:
-            if await self._flushed():
-                await self._in_thread(self.timer.files.write, progress)
-                self._saved_changes = changes
+            if not await self._flushed():
+                return
+            async with self._writing:
+                if self.times and timer is self.timer:
+                    await self._in_thread(timer.files.write, progress)
+                    self._saved_changes = changes
 
         return defer.Deferred.fromCoroutine(save())
 
@@ -212,9 +217,12 @@ class WaitingMessages:
             if flushed and not self._delivers:
                 write_offsets()
             if self._broker.options.timer_wheel_enable:
-                if flushed:
-                    await self._in_thread(timer.files.write, progress)
-                timer.files.close()
+                async with self._writing:
+                    try:
+                        if flushed:
+                            await self._in_thread(timer.files.write, progress)
+                    finally:
+                        timer.files.close()
 
         return defer.Deferred.fromCoroutine(save())
 

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.broker import BrokerInMemory
 from tests.twisted_mq.broker.acting.online import SELF, SLAVE_AT, Group
-from tests.twisted_mq.broker.ha.test_replication import MASTER, ReplicationCase
+from tests.twisted_mq.broker.ha.test_replication import MASTER, TABLES, ReplicationCase
 from tests.twisted_mq.broker.ha.test_slave_broker import SLAVE, pull_fields, replicated
 from twisted_mq.broker.acting.heartbeat import Heartbeat
 from twisted_mq.broker.ha.member_group import MemberGroup
@@ -79,6 +79,20 @@ class ActingTests(ReplicationCase):
         self.answers_of({1: SELF})
         peer.ask(RequestCode.NOTIFY_MIN_BROKER_ID_CHANGE, told)
         self.assertTrue(self.broker.controller.acts_as_master)
+
+    def test_masters_tables_are_copied_once_what_the_slave_noted_is_on_disk(self) -> None:
+        """Both are in the same files."""
+        noted: defer.Deferred[None] = defer.Deferred()
+        self.assertTrue(self.acts_with({1: SELF}))
+        self.registration.answered({"masterAddr": MASTER})
+        self.replication._sync_what_is_due()
+        self.assertEqual(self.remoting.codes(MASTER), [])
+        self.replication.on_acting.append(lambda acts: noted)
+        self.assertFalse(self.acts_with({0: MASTER, 1: SELF}))
+        self.replication._sync_what_is_due()
+        self.assertEqual(self.remoting.codes(MASTER), [])
+        noted.callback(None)
+        self.assertEqual(self.remoting.codes(MASTER)[: len(TABLES)], TABLES)
 
     def test_master_that_names_itself_is_followed_where_none_is_known_and_it_is_there(self) -> None:
         """Apache's master waits for its slaves before it registers."""
