@@ -218,7 +218,6 @@ def may_come_again(master: Member, text: str) -> bool:
     return master.kind == "apache" and text.startswith("timed long")
 
 
-@pytest.mark.parametrize("escape", [name for name in ESCAPES if name != "Apache's slave"], indirect=True)
 def test_transactions_of_a_lost_master_are_decided_at_another_one(
     escape: Escape, java: JavaPeer, clients_of: Callable[[str], Clients]
 ) -> None:
