@@ -13,7 +13,7 @@
 # make soak-client   20 minutes of load through each face of the client beside restarts (SOAK_SECONDS), 1,000 lives of each
 # make soak-grpc   20 minutes of Apache's gRPC clients at a broker's own port and at a proxy (SOAK_SECONDS)
 # make week    a week of operations in an hour, with real processes: retention, rotation, renewals, restarts, backup and restore,
-#              a broker added and one removed, upgrades; MINUTES=60 says how long
+#              a broker added and one removed, upgrades and back; MINUTES=60 says how long
 # make simulate-rules  10^5 histories of ordered broker groups made of their rules alone; MQ_HISTORIES says how many
 # make simulate   N=1000 simulated clusters with faults, from seed FIRST=1 on; SEED=7 shows the history of one (LOG=INFO: all);
 #                 ACCOUNT=FILE writes there which lines of the services no seed reached
