@@ -17,7 +17,9 @@ import attrs
 from twisted.logger import globalLogBeginner
 
 from tests.simulation.account import Account, Line, report
+from tests.simulation.acting_scenario import ActingScenario
 from tests.simulation.fault_weights import Rewards
+from tests.simulation.scenario import Scenario
 from tests.simulation.simulate import Outcome, simulate
 
 SEEDS_A_SUM = 1000
@@ -60,9 +62,11 @@ class Totals:
         yield f"{len(self.broken)} seeds broke a promise"
 
 
-def outcomes(seeds: Iterable[int], processes: int, *, account: bool = False) -> Iterator[Outcome]:
+def outcomes(
+    seeds: Iterable[int], processes: int, *, account: bool = False, kind: type[Scenario] | None = None
+) -> Iterator[Outcome]:
     """The outcomes, in the order of the seeds; histories only of those that broke a promise."""
-    one = functools.partial(_brief, account=account)
+    one = functools.partial(_brief, account=account, kind=kind)
     if processes == 1:
         yield from map(one, seeds)
         return
@@ -74,8 +78,8 @@ _account = functools.cache(Account)
 """The one of this process."""
 
 
-def _brief(seed: int, account: bool = False) -> Outcome:
-    outcome = simulate(seed, account=_account() if account else None)
+def _brief(seed: int, account: bool = False, kind: type[Scenario] | None = None) -> Outcome:
+    outcome = simulate(seed, account=_account() if account else None, kind=kind)
     return outcome if outcome.broken else attrs.evolve(outcome, history=[])
 
 
@@ -104,21 +108,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--weigh", action="store_true", help="draw faults by what reached new lines in these worlds from now on"
     )
+    parser.add_argument("--acting", action="store_true", help="worlds in which slaves act for their lost masters")
     parser.add_argument("--until-broken", action="store_true", help="stop at the first seed that breaks a promise")
     options = parser.parse_args(arguments)
     _quiet()
+    kind = ActingScenario if options.acting else None
     if options.seed is not None:
-        outcome = simulate(options.seed, logging.getLevelNamesMapping()[options.log])
+        outcome = simulate(options.seed, logging.getLevelNamesMapping()[options.log], kind=kind)
         show(outcome, len(outcome.history))
         return bool(outcome.broken)
     seeds = range(options.first, options.first + options.count, options.step)
-    return _many(seeds, options)
+    return _many(seeds, options, kind)
 
 
-def _many(seeds: range, options: argparse.Namespace) -> int:
+def _many(seeds: range, options: argparse.Namespace, kind: type[Scenario] | None) -> int:
     totals, began, told = Totals(), time.monotonic(), 0.0
     account: str | None = options.account
-    for outcome in outcomes(seeds, options.processes, account=account is not None or options.weigh):
+    with_account = account is not None or options.weigh
+    for outcome in outcomes(seeds, options.processes, account=with_account, kind=kind):
         totals.add(outcome)
         if outcome.broken:
             show(outcome)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.simulation.clients import ClientNode, LiteNode, OrderlyNode, ProducingNode, PushNode
@@ -37,6 +37,9 @@ class Scenario:
     """Made from a world; `run` raises Broken."""
 
     faults_by_name = FAULTS
+    group_counts: Sequence[int] = (1, 1, 2)
+    slave_chance = 0.7
+    name_server_options: Mapping[str, Any] = {}
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -48,13 +51,18 @@ class Scenario:
     def _build(self) -> None:
         world, source = self.world, self.random
         self.timed = source.random() < 0.5
-        self.name_servers = [NameServerNode(world, f"10.0.0.{n + 1}") for n in range(source.choice((1, 1, 2)))]
+        self.name_servers = [
+            NameServerNode(world, f"10.0.0.{n + 1}", **self.name_server_options)
+            for n in range(source.choice((1, 1, 2)))
+        ]
         self.brokers = [
-            broker for group in range(source.choice((1, 1, 2))) for broker in self._group(group, source.random() < 0.7)
+            broker
+            for group in range(source.choice(self.group_counts))
+            for broker in self._group(group, source.random() < self.slave_chance)
         ]
         kinds = self._kinds()
         members = Counter(kind.group for kind in kinds if kind.group)
-        self.observer = Observer(world, self.brokers, members, sends_are_repeated=source.random() < 0.3)
+        self.observer = self._observer(members, sends_are_repeated=source.random() < 0.3)
         self.clients = [
             kind(world, f"10.0.9.{n + 1}", self.observer, self._addresses()) for n, kind in enumerate(kinds)
         ]
@@ -70,6 +78,13 @@ class Scenario:
     def machines(self) -> list[Node]:
         """Return the machines that fail: brokers more often than others."""
         return [*self.brokers * 3, *self.name_servers, *self.clients]
+
+    def _observer(self, members: Counter[str], *, sends_are_repeated: bool) -> Observer:
+        return Observer(self.world, self.brokers, members, sends_are_repeated=sends_are_repeated)
+
+    def _group_settings(self, number: int) -> dict[str, Any]:
+        """Return settings of all brokers of a group, in addition to those drawn here."""
+        return {}
 
     def _addresses(self) -> list[str]:
         return [server.address for server in self.name_servers]
@@ -88,6 +103,7 @@ class Scenario:
         common |= source.choice(({}, QUICK_CHECKS))
         common["timer_wheel_enable"] = self.timed
         common["mapped_file_size_commit_log"] = source.choice((64 << 10, 8 << 10))
+        common |= self._group_settings(number)
         master = BrokerNode(self.world, f"10.0.{number + 1}.1", broker_role=role, **common)
         if not with_slave:
             return [master]

@@ -1,4 +1,4 @@
-"""Runs one seed, and says what came of it. Each third seed's world has ordered broker groups."""
+"""Runs one seed, and says what came of it. Each third seed's world has ordered broker groups, unless a kind is given."""
 
 from __future__ import annotations
 
@@ -84,25 +84,29 @@ def _keep_what_is_loaded() -> None:
     gc.freeze()
 
 
-def simulate(seed: int, log_level: int = logging.ERROR, account: Account | None = None) -> Outcome:
+def simulate(
+    seed: int, log_level: int = logging.ERROR, account: Account | None = None, kind: type[Scenario] | None = None
+) -> Outcome:
     """Run one seed; what services log from this level on is in the history, and changes nothing. Nor does the account."""
+    if kind is None:
+        kind = Scenario if seed % ORDERED_EACH else OrderedScenario
     if account is None:
-        return _simulate(seed, log_level)
+        return _simulate(seed, log_level, kind)
     account.start()
     try:
-        outcome = _simulate(seed, log_level)
+        outcome = _simulate(seed, log_level, kind)
     finally:
         reached = account.stop()
     return attrs.evolve(outcome, reached=reached)
 
 
-def _simulate(seed: int, log_level: int) -> Outcome:
+def _simulate(seed: int, log_level: int, kind: type[Scenario]) -> Outcome:
     _keep_what_is_loaded()
     with _quiet_end():
-        return _run(seed, log_level)
+        return _run(seed, log_level, kind)
 
 
-def _run(seed: int, log_level: int) -> Outcome:
+def _run(seed: int, log_level: int, kind: type[Scenario]) -> Outcome:
     """Run a world. Its processes are let go of when this returns, or later."""
     broken = ""
     with World(seed) as world:
@@ -114,7 +118,7 @@ def _run(seed: int, log_level: int) -> Outcome:
         level_before, hook_before = ours.level, sys.unraisablehook
         sys.unraisablehook = failures.unraisable
         ours.setLevel(log_level)
-        scenario = Scenario(world) if seed % ORDERED_EACH else OrderedScenario(world)
+        scenario = kind(world)
         try:
             scenario.run()
         except Broken as error:
