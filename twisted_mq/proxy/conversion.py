@@ -32,9 +32,9 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RESERVED_PROPERTIES,
 )
-from twisted_mq.proxy.messages import DeadLetterQueue, Digest, DigestType, Encoding, Message, MessageType, Resource
+from twisted_mq.proxy.messages import DeadLetterQueue, DigestType, Encoding, Message, MessageType
 from twisted_mq.proxy.statuses import ProxyError
-from twisted_mq.proxy.times import milliseconds, timestamp
+from twisted_mq.proxy.times import milliseconds, set_time, timestamp
 
 GZIP = Encoding.Value("GZIP")
 IDENTITY = Encoding.Value("IDENTITY")
@@ -45,7 +45,11 @@ _DIGESTS = {
     MD5: lambda body: hashlib.md5(body, usedforsecurity=False).hexdigest(),
     DigestType.Value("SHA1"): lambda body: hashlib.sha1(body, usedforsecurity=False).hexdigest(),
 }
-_DELAYED = (PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TIMER_DELIVER_MS, PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS)
+_DELAYED = frozenset(
+    {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TIMER_DELIVER_MS, PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS}
+)
+_TYPES = dict(MessageType.items())
+"""The numbers of message types by name."""
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 ZLIB_FLAGS = MessageSysFlag.COMPRESSED_FLAG | MessageSysFlag.COMPRESSION_ZLIB_TYPE
 
@@ -69,7 +73,7 @@ def message_type(properties: dict[str, str]) -> str:
     """Return TRANSACTION, DELAY, FIFO or NORMAL (Apache: TopicMessageType.parseFromMessageProperty)."""
     if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
         return "TRANSACTION"
-    if any(name in properties for name in _DELAYED):
+    if not _DELAYED.isdisjoint(properties):
         return "DELAY"
     return "FIFO" if PROPERTY_SHARDING_KEY in properties else "NORMAL"
 
@@ -141,23 +145,27 @@ def _inflated(body: bytes, most_bytes: int) -> bytes:
 def handed_out(message: MessageExt, topic: str, receipt: str | None) -> Any:
     """Convert a stored message for clients. The body is not compressed, whatever its stored form is."""
     properties = message.properties
-    made = Message(
-        topic=Resource(name=topic),
-        user_properties={name: value for name, value in properties.items() if name not in _NOT_OF_USERS},
-        body=message.body,
-    )
+    made = Message()
+    made.topic.name = topic
+    made.body = message.body
+    users = {name: value for name, value in properties.items() if name not in _NOT_OF_USERS}
+    if users:
+        made.user_properties.update(users)
     system = made.system_properties
     tag = properties.get(PROPERTY_TAGS)
     if tag is not None:
         system.tag = tag
-    system.keys.extend(properties.get(PROPERTY_KEYS, "").split())
+    keys = properties.get(PROPERTY_KEYS)
+    if keys:
+        system.keys.extend(keys.split())
     system.message_id = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or message.msg_id
-    system.body_digest.CopyFrom(Digest(type=MD5, checksum=_DIGESTS[MD5](message.body).upper()))
+    digest = system.body_digest
+    digest.type, digest.checksum = MD5, _DIGESTS[MD5](message.body).upper()
     system.body_encoding = IDENTITY
-    system.message_type = MessageType.Value(message_type(properties))
-    system.born_timestamp.CopyFrom(timestamp(message.born_timestamp))
+    system.message_type = _TYPES[message_type(properties)]
+    set_time(system.born_timestamp, message.born_timestamp)
     system.born_host = properties.get(PROPERTY_BORN_HOST) or message.born_host
-    system.store_timestamp.CopyFrom(timestamp(message.store_timestamp))
+    set_time(system.store_timestamp, message.store_timestamp)
     system.store_host = message.store_host
     due = parse_int(properties.get(PROPERTY_TIMER_DELIVER_MS), 64)
     if due is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -207,11 +207,8 @@ class Receiving:
         received = []
         for message in result.messages:
             receipt = Receipt.parse(message.properties[PROPERTY_POP_CK])
-            for key in (offset_count_key(message.queue_id, message.queue_offset), str(message.queue_id)):
-                count = counts.get((receipt.mark, key))
-                if count:
-                    message = attrs.evolve(message, reconsume_times=count)
-                    break
+            if counts:
+                message = _counted(message, receipt, counts)
             received.append(Received(message, Handle(receipt, message.physical_offset)))
         return received
 
@@ -326,3 +323,12 @@ class Receiving:
         broker_name = await self._known(topic, handle.receipt.broker_name)
         succeeded(await self._brokers.ask(client, broker_name, command))
         await self._ack(client, topic, group, handle)
+
+
+def _counted(message: MessageExt, receipt: Receipt, counts: Mapping[tuple[str, str], int]) -> MessageExt:
+    """Return a message of an ordered pop with the times that it was consumed before: its own, or those of its queue."""
+    for key in (offset_count_key(message.queue_id, message.queue_offset), str(message.queue_id)):
+        count = counts.get((receipt.mark, key))
+        if count:
+            return attrs.evolve(message, reconsume_times=count)
+    return message

@@ -22,6 +22,11 @@ def timestamp(ms: int) -> Any:
     return Timestamp(seconds=ms // 1000, nanos=ms % 1000 * 1_000_000)
 
 
+def set_time(made: Any, ms: int) -> None:
+    """Set a Timestamp to that many milliseconds since 1970. An unset one becomes set."""
+    made.seconds, made.nanos = ms // 1000, ms % 1000 * 1_000_000
+
+
 def milliseconds(time: Any) -> int:
     """Return the milliseconds of a Duration or a Timestamp."""
     return int(time.seconds) * 1000 + int(time.nanos) // 1_000_000
