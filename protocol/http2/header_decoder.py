@@ -66,7 +66,12 @@ class HeaderDecoder:
                     name, at = _text(block, at, end)
                 else:
                     name = (STATIC[index] if index < DYNAMIC else entries[index - DYNAMIC])[0]
-                value, at = _text(block, at, end)
+                length = block[at]
+                stop = at + 1 + length
+                if length < 0x7F and stop <= end:  # as short as nearly all, and not Huffman-coded
+                    value, at = block[at + 1 : stop], stop
+                else:
+                    value, at = _text(block, at, end)
                 pair = name, value
                 if octet & 0x40:
                     self._add(pair)

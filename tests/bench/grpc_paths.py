@@ -1,10 +1,12 @@
 """The hot paths of the gRPC port whose instructions are counted: a call's frames go into a connection, its answer comes out.
 
-The frames are those of h2's client side with the headers that Apache's Java client sends. The broker is that of `count_paths`.
+The frames are those of h2's client side, with the headers that Apache's Java client 5.2.0 sends: they have a priority, and no
+text is Huffman-coded. The broker is that of `count_paths`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -19,8 +21,13 @@ from twisted_mq.access.server_access import NOBODY_IS_ASKED
 from twisted_mq.broker.grpc_port import grpc_port
 from twisted_mq.broker.request_table import served_requests
 from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.http2.server_connection import Stream
+from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
 from twisted_mq.proxy import messages as v2
+from twisted_mq.proxy.grpc.connection import OK_HEADERS, OK_TRAILERS
 from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
+from twisted_mq.proxy.plain_sends import read_plain
+from twisted_mq.proxy.statuses import ok
 
 TOPIC, GROUP = {"name": "Bench"}, {"name": "bench_consumer"}
 WIDE = 2**31 - 1
@@ -34,7 +41,7 @@ class Client:
     def __init__(self, folder: str) -> None:
         self.broker: Any = counted_broker(folder)
         self.broker.topics.update([TopicConfig("Bench", 4, 4)])
-        port = grpc_port(self.broker, served_requests(self.broker).processors, NOBODY_IS_ASKED, 10, 8081)
+        port = grpc_port(self.broker, served_requests(self.broker), NOBODY_IS_ASKED, 10, 8081)
         port.factory.expect = None
         transport = LastWrite()
         self.written: deque[bytes] = transport.kept
@@ -44,6 +51,7 @@ class Client:
         connection.makeConnection(transport)  # type: ignore[no-untyped-call]
         self._h2 = H2Connection(H2Configuration(client_side=True))
         self._h2.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = WIDE
+        self._h2.encoder.encode = partial(self._h2.encoder.encode, huffman=False)  # type: ignore[method-assign]
         self._h2.initiate_connection()
         self._h2.increment_flow_control_window(WIDE - 65_535)
         self._calls = 0
@@ -68,23 +76,24 @@ class Client:
         self._h2.send_headers(
             stream_id,
             [
-                (":scheme", "http"),
-                (":method", "POST"),
-                (":authority", "127.0.0.1:8081"),
+                (":authority", "IPAuthority"),
                 (":path", f"/{v2.SERVICE}/{name}"),
-                ("te", "trailers"),
+                (":method", "POST"),
+                (":scheme", "http"),
                 ("content-type", "application/grpc"),
-                ("user-agent", "grpc-java-netty/1.53.0"),
+                ("te", "trailers"),
+                ("user-agent", "grpc-java-netty/1.50.0"),
                 ("x-mq-language", "JAVA"),
                 ("x-mq-protocol", "v2"),
                 ("x-mq-client-version", "5.2.0"),
-                ("x-mq-namespace", ""),
                 ("x-mq-date-time", "20261124T101112Z"),
-                ("x-mq-request-id", f"{self._calls:032x}"),
-                ("x-mq-client-id", "bench@1@0@abcdef"),
+                ("x-mq-request-id", f"{self._calls:08x}-a786-4fdd-895a-{self._calls:012x}"),
+                ("x-mq-client-id", "bench@1@0@7v1irc1xv"),
+                ("x-mq-namespace", ""),
                 ("grpc-accept-encoding", "gzip"),
                 ("grpc-timeout", f"{9_999_999 - self._calls % 500}u" if end else "9H"),
             ],
+            priority_weight=16,
         )
         request = v2.message_class(v2.METHODS[name][0])(**fields)
         self._h2.send_data(stream_id, frame(request.SerializeToString()), end_stream=end)
@@ -168,6 +177,16 @@ def data_of(written: bytes) -> bytes:
     return content
 
 
+def frames_of(data: bytes) -> list[bytes]:
+    """Return the frames in data."""
+    found, at = [], 0
+    while at < len(data):
+        end = at + 9 + int.from_bytes(data[at : at + 3], "big")
+        found.append(data[at:end])
+        at = end
+    return found
+
+
 def prepare_sends(folder: str, count: int) -> Prepared:
     """A producer that waits for each answer: a read has one call."""
     client = Client(folder)
@@ -176,11 +195,14 @@ def prepare_sends(folder: str, count: int) -> Prepared:
 
 
 def prepare_busy_sends(folder: str, count: int) -> Prepared:
-    """So many calls a read as many producers on one connection bring about."""
+    """So many calls a read as many producers on one connection bring about: all headers come first, then all messages."""
     client = Client(folder)
     client.produce()
-    calls = client.sends(count * BATCH)
-    reads = [b"".join(calls[start : start + BATCH]) for start in range(0, len(calls), BATCH)]
+    calls = [frames_of(call) for call in client.sends(count * BATCH)]
+    reads = [
+        b"".join(itertools.chain.from_iterable(zip(*calls[start : start + BATCH], strict=True)))
+        for start in range(0, len(calls), BATCH)
+    ]
     return Prepared(client.hand_in, reads, client.written, client.broker.store.close)
 
 
@@ -210,6 +232,40 @@ def prepare_acks(folder: str, count: int) -> Prepared:
     return Prepared(client.hand_in, client.acks(handles[:count]), client.written, client.broker.store.close)
 
 
+def prepare_frames(folder: str, count: int) -> Prepared:
+    """The frames of busy sends alone: nothing is done with their events."""
+    client = Client(folder)
+    reads = [b"".join(client.sends(BATCH)) for _ in range(count)]
+    return Prepared(client.connection._http2.receive, reads, close=client.broker.store.close)
+
+
+def requests_of(client: Client, count: int) -> list[bytes]:
+    """Return encoded SendMessageRequests."""
+    return [data_of(call)[GRPC_HEAD.size :] for call in client.sends(count)]
+
+
+def prepare_requests(folder: str, count: int) -> Prepared:
+    """The requests of sends, parsed and checked."""
+    client = Client(folder)
+    return Prepared(read_plain, requests_of(client, count), close=client.broker.store.close)
+
+
+def prepare_answers(folder: str, count: int) -> Prepared:
+    """Frames of answers to sends, as one write."""
+    client = Client(folder)
+    http2 = client.connection._http2
+    content = frame(
+        v2.SendMessageResponse(status=ok(), entries=[{"status": ok(), "message_id": "0" * 34}]).SerializeToString()
+    )
+    stream_ids = range(101, 101 + 2 * count, 2)
+    http2.streams.update((number, Stream(WIDE, ended=True)) for number in stream_ids)
+
+    def write(stream_id: int) -> bytes:
+        return http2.to_send() if http2.answer(stream_id, OK_HEADERS, content, OK_TRAILERS) else b""
+
+    return Prepared(write, stream_ids, close=client.broker.store.close)
+
+
 def answered(written: bytes, calls: int = 1) -> bool:
     """Return whether so many successes are in one write."""
     return data_of(written).count(OK) >= calls
@@ -224,6 +280,11 @@ def found(written: bytes) -> bool:
 GRPC_PATHS = (
     CountedPath("gRPC send", prepare_sends, answered, 50, 250),
     CountedPath("gRPC send, 32 a read", prepare_busy_sends, partial(answered, calls=BATCH), 3, 11, requests=BATCH),
+    CountedPath(
+        "frames of a gRPC send", prepare_frames, lambda events: len(events) == 2 * BATCH, 3, 11, requests=BATCH
+    ),
+    CountedPath("read a gRPC send", prepare_requests, bool, 50, 250),
+    CountedPath("frames of its answer", prepare_answers, bool, 50, 250),
     CountedPath("gRPC receive of 32", prepare_receives, found, 4, 12, messages=BATCH),
     CountedPath("gRPC ack", prepare_acks, answered, 50, 150),
 )

@@ -5,8 +5,7 @@ Imported only if grpcServerPort is set, because it imports protobuf.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import attrs
 from twisted.internet import defer
@@ -14,6 +13,8 @@ from twisted.internet import defer
 from twisted_mq.access.accounts import DISABLED
 from twisted_mq.access.server_access import ServerAccess
 from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.processors.send_handed import HandedSends
+from twisted_mq.broker.request_table import Served
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig, TopicRouteData
@@ -28,16 +29,13 @@ from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.port import GrpcPort
 from twisted_mq.routing.errors import TopicNotFound
 
-if TYPE_CHECKING:
-    from twisted_mq.remoting.channel import Processor
-
 FRESH_SECONDS = 20.0
 """The time that a route from the name servers is used before it is requested again (Apache: topicRouteServiceCacheRefresh)."""
 ANY_TYPE = "MIXED"
 
 
 def grpc_port(
-    broker: BrokerController, processors: Mapping[int, Processor], access: ServerAccess, max_connections: int, port: int
+    broker: BrokerController, served: Served, access: ServerAccess, max_connections: int, port: int
 ) -> GrpcPort:
     """Return the gRPC port, not listening yet. `port` is the number that was bound. Raises ConfigError, OSError."""
     options = load_proxy_options(broker.options.proxy_config_path, ProxyOptions)
@@ -45,15 +43,18 @@ def grpc_port(
     secret_of = _secrets(access)
     local = LocalBroker(
         broker_name=broker.options.broker_name,
-        processors=processors,
+        processors=served.processors,
         dispatch=broker.dispatch,
         route=routes.route,
+        present_route=routes.present,
         message_type=lambda topic: _message_type(broker, topic),
         group=lambda group: broker.groups.find(group) if group_fault(group) is None else None,
         grpc_address=lambda name, address: _grpc_address(broker, name, address, port),
         secret_of=secret_of,
         check_resource=access.check_resource if access.checks else None,
     )
+    if served.columns is not None:
+        local = attrs.evolve(local, put_plain=HandedSends(served.columns).put)
     parts = Parts(
         options, LocalBrokers(local, broker.clock), broker.clock, broker.options.max_message_size, broker.rotation
     )
@@ -110,6 +111,18 @@ class LocalRoutes:
             if asked is None:  # later updates run in the background of calls
                 return updated.addCallback(lambda _: self._present(topic))
         return defer.execute(self._present_of, topic, config)
+
+    def present(self, topic: str) -> TopicRouteData | None:
+        """Return the route that `route` would fire with now; None if it would ask the name servers, or fail."""
+        asked = self._asked.get(topic)
+        if self._broker.route_cache is not None and (
+            asked is None or self._broker.clock.seconds() - asked > FRESH_SECONDS
+        ):
+            return None
+        try:
+            return self._present(topic)
+        except TopicNotFound:
+            return None
 
     def _update(self, topic: str) -> defer.Deferred[None]:
         cache = self._broker.route_cache

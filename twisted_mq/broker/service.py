@@ -39,7 +39,7 @@ from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.name_server_lookup import NameServerLookUp, addresses_of_host, by_address_server, by_name
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
-from twisted_mq.broker.request_table import served_requests
+from twisted_mq.broker.request_table import Served, served_requests
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
@@ -176,6 +176,7 @@ class BrokerService(service.Service):
         self._watch = Watch()
         self._store: FileMessageStore | MemoryMessageStore
         self.processors: dict[int, Processor]
+        self._served: Served
         self._most_connections = 0
         self._agent: OrderAgent | None = None
         self._access = access
@@ -376,7 +377,7 @@ class BrokerService(service.Service):
 
     def _listen(self, undo: contextlib.ExitStack) -> None:
         controller = self.controller
-        served = served_requests(controller)
+        served = self._served = served_requests(controller)
         self.processors = served.processors
         traffic = Traffic(
             self.processors,
@@ -441,7 +442,7 @@ class BrokerService(service.Service):
         with self._machine.bind(self.options.bind_address, port, "grpcServerPort") as bound:
             access, number = self._access, bound.getsockname()[1]
             assert access is not None, "made with the controller"
-            grpc = grpc_port(self.controller, self.processors, access, self._most_connections, number)
+            grpc = grpc_port(self.controller, self._served, access, self._most_connections, number)
             grpc.listen(interfaces.IReactorSocket(self._reactor), bound)
         self._grpc = grpc
         return grpc

@@ -16,8 +16,47 @@ CALL_SECONDS = 2.0
 """The time limit of a broker for a request that does not wait (Apache's proxy: 2 s)."""
 
 
+class OwnBroker(Protocol):
+    """The broker of this process: what it does at once. Rights are not checked here."""
+
+    @property
+    def broker_name(self) -> str: ...
+
+    def has_topic_now(self, topic: str) -> bool:
+        """Return whether `Brokers.route` would return a route now."""
+
+    def queue_ids_now(self, topic: str) -> Sequence[int]:
+        """Return the writable queues of a topic, if that is known now and no other broker has the topic; otherwise none."""
+
+    def type_now(self, topic: str) -> str:
+        """Return the topic's attribute message.type; NORMAL without one."""
+
+    def put_plain(
+        self,
+        client: GrpcClient,
+        topic: str,
+        queue_ids: Sequence[int],
+        bodies: Sequence[bytes],
+        properties: Sequence[bytes],
+        tags: Sequence[str],
+        born_timestamps: Sequence[int],
+    ) -> Sequence[int]:
+        """Store the first messages, up to one that needs a request. Return the queue offset of each that was stored.
+
+        `properties` are records' texts, each with UNIQ_KEY. `tags` are empty for messages without. Bodies are not empty.
+        """
+
+    def ask_now(
+        self, client: GrpcClient, command: RemotingCommand
+    ) -> RemotingCommand | defer.Deferred[RemotingCommand]:
+        """Return the answer to an unsigned request, now or later. Raises what its processor raises."""
+
+
 class Brokers(Protocol):
     """The brokers that a proxy serves."""
+
+    own: OwnBroker | None
+    """None if brokers are asked over the network."""
 
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
         """Return the brokers of a topic and their queues. Fails with TopicNotFound."""

@@ -26,7 +26,7 @@ from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import GetSubscriptionGroupConfigRequestHeader, GetTopicConfigRequestHeader
 from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.proxy.brokers import CALL_SECONDS
+from twisted_mq.proxy.brokers import CALL_SECONDS, OwnBroker
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.fresh import Fresh
 from twisted_mq.proxy.registrations import groups_of
@@ -54,6 +54,7 @@ class ClusterBrokers:
     """The brokers of some name servers. `check_transaction` takes the brokers' checks (39); False if no client can answer."""
 
     log = Logger()
+    own: OwnBroker | None = None
 
     def __init__(
         self,

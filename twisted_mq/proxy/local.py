@@ -27,13 +27,17 @@ from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import decode_frame
 from twisted_mq.protocol.wire.signature import Credentials, sign
-from twisted_mq.proxy.brokers import CALL_SECONDS
+from twisted_mq.proxy.brokers import CALL_SECONDS, OwnBroker
 from twisted_mq.proxy.client import GrpcClient
+from twisted_mq.proxy.queues import writable
 from twisted_mq.proxy.registrations import consumer_data, groups_of
 from twisted_mq.proxy.requests import make_request, succeeded
 from twisted_mq.proxy.rights import Wanted, of_client
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.channel import Processor, Ready
+
+MOST_TOPICS = 10_000
+"""The limit of topics whose queues are kept."""
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -52,6 +56,10 @@ class LocalBroker:
     """Returns the host and port at which a broker of this name and address serves gRPC clients."""
     secret_of: Callable[[str], str | None] | None = None
     """Returns a user's secret. It is None itself if users are not authenticated."""
+    present_route: Callable[[str], TopicRouteData | None] = lambda topic: None
+    """Returns the route that `route` would fire with at once; None if it would wait or fail."""
+    put_plain: Callable[..., Sequence[int]] = lambda *_: ()
+    """Stores plain messages, see `OwnBroker.put_plain`."""
     check_resource: Callable[[GrpcClient, str | None, int, tuple[Action, ...], Resource], None] | None = None
     """Raises BrokerError if a user may do none of the actions. It is None itself if users are not checked."""
 
@@ -63,6 +71,8 @@ class LocalBrokers:
         self._broker = broker
         self._clock = clock
         self._dispatching: interfaces.IDelayedCall | None = None
+        self._queues: dict[str, tuple[TopicRouteData, Sequence[int]]] = {}
+        self.own: OwnBroker | None = self
 
     def stop(self) -> None:
         """Stop dispatching. The broker's own stop makes visible what was appended last."""
@@ -105,13 +115,66 @@ class LocalBrokers:
         answer: defer.Deferred[Any] = defer.maybeDeferred(processor, client, command)
         if secret_of is not None:
             answer.addErrback(_unauthorized)
+        self._dispatch_soon()
+        return answer.addCallback(_as_command)
+
+    def _dispatch_soon(self) -> None:
         if self._dispatching is None:
             self._dispatching = self._clock.callLater(0, self._dispatch)
-        return answer.addCallback(_as_command)
 
     def _dispatch(self) -> None:
         self._dispatching = None
         self._broker.dispatch()
+
+    # OwnBroker
+
+    @property
+    def broker_name(self) -> str:
+        return self._broker.broker_name
+
+    def has_topic_now(self, topic: str) -> bool:
+        return self._broker.present_route(topic) is not None
+
+    def queue_ids_now(self, topic: str) -> Sequence[int]:
+        route = self._broker.present_route(topic)
+        if route is None:
+            return ()
+        known = self._queues.get(topic)
+        if known is None or known[0] is not route:
+            if len(self._queues) >= MOST_TOPICS:
+                self._queues.clear()
+            known = self._queues[topic] = route, self._own_queue_ids(route)
+        return known[1]
+
+    def _own_queue_ids(self, route: TopicRouteData) -> Sequence[int]:
+        queues = writable(route)
+        return [number for _, number in queues] if {name for name, _ in queues} == {self._broker.broker_name} else ()
+
+    def type_now(self, topic: str) -> str:
+        return self._broker.message_type(topic)
+
+    def put_plain(
+        self,
+        client: GrpcClient,
+        topic: str,
+        queue_ids: Sequence[int],
+        bodies: Sequence[bytes],
+        properties: Sequence[bytes],
+        tags: Sequence[str],
+        born_timestamps: Sequence[int],
+    ) -> Sequence[int]:
+        offsets = self._broker.put_plain(client, topic, queue_ids, bodies, properties, tags, born_timestamps)
+        if offsets:
+            self._dispatch_soon()
+        return offsets
+
+    def ask_now(
+        self, client: GrpcClient, command: RemotingCommand
+    ) -> RemotingCommand | defer.Deferred[RemotingCommand]:
+        command.language = client.language
+        answer: Any = self._broker.processors[command.code](client, command)
+        self._dispatch_soon()
+        return answer.addCallback(_as_command) if isinstance(answer, defer.Deferred) else _as_command(answer)
 
     def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
         return defer.execute(self._permit, client, wanted)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import attrs
+
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicRouteData
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
@@ -15,6 +17,19 @@ MIXED = "MIXED"
 ALL_TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION")
 _MASK = (1 << 64) - 1
 _MULTIPLIER = 2862933555777941757
+
+
+@attrs.define
+class Turn:
+    """Counts the messages that took the queues of their topics in turn."""
+
+    count: int = 0
+
+    def take(self) -> int:
+        """Return the number of this message."""
+        number = self.count
+        self.count += 1
+        return number
 
 
 def consistent_hash(text: str, buckets: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
 from typing import Any
 
@@ -40,7 +39,7 @@ from twisted_mq.proxy.messages import (
 )
 from twisted_mq.proxy.options import ProxyOptions
 from twisted_mq.proxy.parts import Parts
-from twisted_mq.proxy.queues import MIXED, consistent_hash, writable
+from twisted_mq.proxy.queues import MIXED, Turn, consistent_hash, writable
 from twisted_mq.proxy.requests import make_request, succeeded
 from twisted_mq.proxy.statuses import ProxyError, common_status, ok, status, status_of
 
@@ -125,7 +124,7 @@ class Sending:
         self._parts = parts
         self._brokers: Brokers = parts.brokers
         self._options: ProxyOptions = parts.options
-        self._turn = itertools.count()
+        self.turn = Turn()
         self._queues: dict[str, tuple[TopicRouteData, list[tuple[str, int]]]] = {}
         self.transactions = Transactions(parts)
 
@@ -183,7 +182,7 @@ class Sending:
         group = sent.properties.get(PROPERTY_SHARDING_KEY)
         if group is not None:
             return queues[consistent_hash(group, len(queues))]
-        return queues[next(self._turn) % len(queues)]
+        return queues[self.turn.take() % len(queues)]
 
     async def _put(
         self, client: GrpcClient, topic: str, broker_name: str, queue_id: int, sent: Outgoing
@@ -213,7 +212,7 @@ class Sending:
 
         Each has an entry and a type of its own; Apache's batch has one type for all.
         """
-        broker_name, queue_id = queues[next(self._turn) % len(queues)]
+        broker_name, queue_id = queues[self.turn.take() % len(queues)]
         entries = []
         for number, one in enumerate(sent, 1):
             if not number % PARTS_OF_SLICE:

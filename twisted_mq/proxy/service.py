@@ -7,7 +7,7 @@ the table are UNIMPLEMENTED.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from twisted.internet import defer
@@ -18,9 +18,11 @@ from twisted_mq.proxy.authentication import Authentication
 from twisted_mq.proxy.checks import checked_group, checked_topic
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.clients import Clients, NoSettings, client_id_of
-from twisted_mq.proxy.grpc.calls import Call, Method, Methods
-from twisted_mq.proxy.messages import HeartbeatResponse, NotifyClientTerminationResponse, message_class
+from twisted_mq.proxy.grpc.calls import Call, Method, Methods, Together
+from twisted_mq.proxy.messages import Code, HeartbeatResponse, NotifyClientTerminationResponse, message_class
 from twisted_mq.proxy.parts import Parts
+from twisted_mq.proxy.plain_acks import PlainAcks
+from twisted_mq.proxy.plain_sends import PlainSends
 from twisted_mq.proxy.presence import Presence
 from twisted_mq.proxy.pulling import Pulling
 from twisted_mq.proxy.receiving import Receiving
@@ -35,6 +37,8 @@ StreamHandle = Callable[[GrpcClient, Call, Any], Awaitable[Any]]
 """Sends its answers, and returns their status."""
 Find = Callable[[Call, Any, str | None], Awaitable[GrpcClient]]
 """Returns the client of a call with this request, signed by this user."""
+
+OK = int(Code.Value("OK"))
 
 
 class MessagingService:
@@ -53,6 +57,10 @@ class MessagingService:
         self.pulling = Pulling(parts)
         self.routing = Routing(parts)
         self.presence = Presence(parts, self.clients, self.clients.drop)
+        own = parts.brokers.own if authentication.secret_of is None else None
+        self._plain_sends = None if own is None else PlainSends(parts, own, self.sending.turn)
+        self._plain_acks = None if own is None else PlainAcks(parts, own, self.receiving.renewal)
+        """None if brokers are asked over the network, or users are authenticated."""
         self.telemetry = Telemetry(parts, self.clients, self.presence, self.sending.transactions, authentication.check)
 
     def start(self) -> None:
@@ -74,17 +82,21 @@ class MessagingService:
             "QueryAssignment": self.routing.query_assignment,
             "Heartbeat": self.heartbeat,
             "NotifyClientTermination": self.terminated,
-            "SendMessage": self.sending.send,
             "EndTransaction": self.sending.end_transaction,
             "RecallMessage": self.sending.recall,
+            "SendMessage": self.sending.send,
+            "AckMessage": self.receiving.ack,
             "UpdateOffset": self.pulling.update_offset,
             "GetOffset": self.pulling.get_offset,
             "QueryOffset": self.pulling.query_offset,
-            "AckMessage": self.receiving.ack,
             "ChangeInvisibleDuration": self.receiving.change_invisible,
             "ForwardMessageToDeadLetterQueue": self.receiving.forward,
         }
         table = {_path(name): self._unary(name, handle) for name, handle in unary.items()}
+        if self._plain_sends is not None and self._plain_acks is not None:
+            sends, acks = self._sends_together(self._plain_sends), self._acks_together(self._plain_acks)
+            table[_path("SendMessage")] = self._unary("SendMessage", self.sending.send, sends)
+            table[_path("AckMessage")] = self._unary("AckMessage", self.receiving.ack, acks)
         table[_path("ReceiveMessage")] = self._stream("ReceiveMessage", self._receiver, self.receiving.receive)
         table[_path("PullMessage")] = self._stream("PullMessage", self._puller, self.pulling.pull)
         table[_path("Telemetry")] = Method(
@@ -92,19 +104,59 @@ class MessagingService:
         )
         return table
 
-    def _unary(self, name: str, handle: Handle) -> Method:
-        request, answer, _, _ = messages.METHODS[name]
-        answer_class = message_class(answer)
+    def _unary(self, name: str, handle: Handle, together: Together | None = None) -> Method:
+        async def handled(call: Call, asked: Any) -> Any:
+            return await handle(await self._client(call), asked)
 
-        async def answered(call: Call, asked: Any) -> Any:
-            try:
-                answer = await handle(await self._client(call), asked)
-            except Exception as error:
-                answer = answer_class(status=self._status(name, call, error))
-            self.counts[name, answer.status.code] += 1
+        def answered(call: Call, asked: Any) -> Any:
+            return self._counted(name, call, handled(call, asked))
+
+        request = messages.METHODS[name][0]
+        return Method(message_class(request), answered, together=together)
+
+    def _sends_together(self, plain: PlainSends) -> Together:
+        """Return what sends the plain messages of one client together."""
+
+        def take(call: Call, requests: Sequence[bytes]) -> Sequence[bytes]:
+            client = self._known(call)
+            answers = [] if client is None else plain.take(client, requests)
+            if answers:
+                self.counts["SendMessage", OK] += len(answers)
+            return answers
+
+        return take
+
+    def _acks_together(self, plain: PlainAcks) -> Together:
+        """Return what takes the plain acknowledgements of one client together."""
+
+        def counted(call: Call, answer: bytes | Awaitable[Any]) -> bytes | defer.Deferred[Any]:
+            if not isinstance(answer, bytes):
+                return defer.ensureDeferred(self._counted("AckMessage", call, answer))
+            self.counts["AckMessage", OK] += 1
             return answer
 
-        return Method(message_class(request), answered)
+        def take(call: Call, requests: Sequence[bytes]) -> Sequence[bytes | defer.Deferred[Any]]:
+            client = self._known(call)
+            answers = [] if client is None else plain.take(client, requests)
+            return [counted(call, one) for one in answers]
+
+        return take
+
+    def _known(self, call: Call) -> GrpcClient | None:
+        """Return the client of a call; None if the call has to be refused."""
+        try:
+            return self.clients.stranger(call, None)
+        except ProxyError:
+            return None
+
+    async def _counted(self, name: str, call: Call, handled: Awaitable[Any]) -> Any:
+        """Return the answer to a call, that of a refusal if its handler fails, and count it."""
+        try:
+            answer = await handled
+        except Exception as error:
+            answer = message_class(messages.METHODS[name][1])(status=self._status(name, call, error))
+        self.counts[name, answer.status.code] += 1
+        return answer
 
     async def _client(self, call: Call) -> GrpcClient:
         """Return the authenticated client of a call. Raises ProxyError."""

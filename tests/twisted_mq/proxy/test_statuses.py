@@ -34,6 +34,8 @@ SENT = encode_header(SendMessageResponseHeader(msg_id="7F00000100002A9F000000000
 class ScriptedBrokers:
     """Brokers with one topic. `outcome` is what comes of each request: a response code, or a failure."""
 
+    own = None
+
     def __init__(self) -> None:
         self.outcome: int | Exception = ResponseCode.SUCCESS
         self.perm = 6

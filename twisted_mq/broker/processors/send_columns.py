@@ -40,7 +40,7 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
-from twisted_mq.protocol.wire.shapes import OPAQUE_PART, PLAIN_BYTES, Shapes, Streak, Varying
+from twisted_mq.protocol.wire.shapes import MIN_STREAK, OPAQUE_PART, PLAIN_BYTES, Shapes, Streak, Varying
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
 
@@ -96,12 +96,13 @@ class SendColumns:
     answers: SendAnswers
     may_take: bool = True
     shapes: Shapes = attrs.field(factory=lambda: Shapes(VARYING))
-    _suffix: str = attrs.field(init=False)
+    suffix: str = attrs.field(init=False)
+    """The properties that the broker adds to each message."""
     _small: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         options, times = self.broker.options, self.broker.statistics.request_times
-        self._suffix = "".join(f"{name}\x01{value}\x02" for name, value in brokers_properties(options).items())
+        self.suffix = "".join(f"{name}\x01{value}\x02" for name, value in brokers_properties(options).items())
         self._small = sys.maxsize if times is None else SIZE_LIMITS[0]
 
     def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes | defer.Deferred[bytes]]:
@@ -127,7 +128,7 @@ class SendColumns:
             self.broker.statistics.sends_left["the store has to check it"] += 1
         if not count:
             return 0, b""
-        self._count(pattern, messages, places)
+        self.count(pattern.puts, messages, places)
         if waits:
             return count, self._when_durable(pattern, columns, messages, places)
         answers = _answers(pattern, columns, places, _SUCCESS)
@@ -182,7 +183,7 @@ class SendColumns:
             family.place(unique_key),
             family.place(tags) if tags in family.names else None,
             slice(inside[0], inside[-1] + 1, 2),
-            _properties(text, {name[1] for name in family.names if isinstance(name, tuple)}, self._suffix),
+            _properties(text, {name[1] for name in family.names if isinstance(name, tuple)}, self.suffix),
             header.flag,
             sys_flag | 2 if target.multi_tag else sys_flag,
             header.reconsume_times or 0,
@@ -208,7 +209,7 @@ class SendColumns:
             queue_ids,
             bodies,
             [*map(pattern.properties.__mod__, zip(*values))],  # noqa: B905
-            [0] * len(bodies) if pattern.tags is None else [*map(_code_of_tags, columns[pattern.tags])],
+            [0] * len(bodies) if pattern.tags is None else [*map(code_of_tags, columns[pattern.tags])],
             [*map(int, times)],
             channel.packed_address,
             pattern.flag,
@@ -216,9 +217,12 @@ class SendColumns:
             pattern.reconsume_times,
         )
 
-    def _count(self, pattern: SendPattern, messages: PlainMessages, places: Places) -> None:
-        puts, count = pattern.puts, len(places)
-        for (queue_id, size), times in Counter(zip(messages.queue_ids[:count], places.sizes)).items():  # noqa: B905
+    def count(self, puts: TopicPuts, messages: PlainMessages, places: Places) -> None:
+        """Count messages of one topic that were stored together."""
+        count = len(places)
+        pairs = zip(messages.queue_ids[:count], places.sizes)  # noqa: B905
+        rows = Counter(pairs).items() if count >= MIN_STREAK else [(pair, 1) for pair in pairs]
+        for (queue_id, size), times in rows:
             counter = puts[queue_id]
             counter.times += times
             counter.bytes += size * times
@@ -287,5 +291,6 @@ def _literal(text: str) -> bytes:
 
 
 @functools.lru_cache(maxsize=4096)
-def _code_of_tags(tags: bytes) -> int:
+def code_of_tags(tags: bytes) -> int:
+    """Return the hash of a message's tags, which are UTF-8."""
     return tags_code(tags.decode())

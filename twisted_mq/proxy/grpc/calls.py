@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import attrs
@@ -21,6 +21,12 @@ the call ends when the handler does. With `takes_stream` it is `handler(call)`: 
 `call.half_closed`, and ends the call by `call.finish`."""
 
 
+Together: TypeAlias = "Callable[[Call, Sequence[bytes]], Sequence[bytes | defer.Deferred[ProtobufMessage]]]"
+"""`together(call, requests)` handles calls of one client that came in one read. `call` is the first of them, `requests` are the
+encoded requests. It returns the answers of the first ones, up to a call that the handler has to take: framed, or a Deferred of
+one that comes later."""
+
+
 @attrs.frozen
 class Method:
     """A method of a service. `request` is the protobuf class of its request messages."""
@@ -29,6 +35,7 @@ class Method:
     handler: Handler
     takes_stream: bool = False
     gives_stream: bool = False
+    together: Together | None = None
 
 
 Methods: TypeAlias = Mapping[str, Method]

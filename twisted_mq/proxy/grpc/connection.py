@@ -35,12 +35,13 @@ from twisted_mq.protocol.http2.events import (
 )
 from twisted_mq.protocol.http2.header_encoder import as_block
 from twisted_mq.protocol.http2.server_connection import ServerConnection, ServerSettings
+from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
 from twisted_mq.protocol.layouts.http2_frame import STREAM_BITS, ErrorCode
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
-from twisted_mq.proxy.grpc.field_counts import check_fields
+from twisted_mq.proxy.grpc.field_counts import SMALL_BYTES, check_fields
 from twisted_mq.proxy.grpc.framing import MessageDecoder
 from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
-from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, NotGrpc, read_head
+from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, CallHead, NotGrpc, is_plain, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.rotation import Rotation
@@ -66,6 +67,10 @@ REPEATED = OK_HEADERS + OK_TRAILERS
 """The headers of nearly every answer."""
 KEEPALIVE, CONFIRM = b"mq-proxy", b"mq-taken"
 """The content of pings: one after a silence, and one after answers that a client has to confirm."""
+CLIENT_ID = b"x-mq-client-id"
+"""The metadata that names a client. Only calls of one client are handled together."""
+MOST_TOGETHER = 64
+"""The limit of calls that are handled together: some 2 ms of work."""
 MOST_UNCONFIRMED = 10_000
 """The limit of ended calls whose answers a client has not confirmed."""
 TOO_MANY_PINGS = b"too_many_pings"
@@ -89,6 +94,26 @@ class Shared:
     lost: Callable[[GrpcConnection], object] | None = None
     moved: Callable[[GrpcConnection, str], object] | None = None
     """Called with a connection whose share is another one, and with the share before."""
+    together: Mapping[bytes, Method] = attrs.field(init=False)
+    """The methods that handle several calls together, by encoded path."""
+
+    def __attrs_post_init__(self) -> None:
+        self.together = {path.encode(): one for path, one in self.methods.items() if one.together is not None}
+
+
+@attrs.define(eq=False)
+class Gathered:
+    """Calls of one method and one client that came whole in one read. `call` is the first one; each event has its message."""
+
+    method: Method
+    client_id: bytes | None
+    call: Call
+    events: list[tuple[RequestReceived, DataReceived]] = attrs.field(factory=list)
+
+    @property
+    def messages(self) -> list[bytes]:
+        """Return the calls' encoded messages."""
+        return [data.data[GRPC_HEAD.size :] for _, data in self.events]
 
 
 @attrs.define(eq=False)
@@ -135,6 +160,10 @@ class GrpcConnection(protocol.Protocol):
         self._http2 = ServerConnection(settings, REPEATED)
         """Its first frames are sent with the answer to the first bytes: these show whether TLS is used below."""
         self._streams: dict[int, Stream] = {}
+        self._gathered: Gathered | None = None
+        """Calls of this read that are handled together at its end, or before something else that concerns calls."""
+        self._begun: dict[int, tuple[RequestReceived, Method]] = {}
+        """Calls of this read that may be gathered once their message comes, by stream. Clients send many headers in a row."""
         self._filled: dict[Stream, None] = {}
         """Streams that have something to send since the last flush."""
         self._buckets = {kind: Bucket(allowance) for kind, allowance in ALLOWANCES.items()}
@@ -239,6 +268,7 @@ class GrpcConnection(protocol.Protocol):
                 if (self._events or self._unread) and self._seconds() >= end:
                     self._wait()
                     break
+            self._end_gathering()
         finally:
             self._reading = False
         self._flush()
@@ -270,6 +300,10 @@ class GrpcConnection(protocol.Protocol):
 
     def _handled(self, event: Event) -> bool:
         """Handle an event. Return False if the connection is closed by it."""
+        if self._is_gathered(event):
+            return True
+        if (self._gathered is not None or self._begun) and type(event) not in _BESIDE:
+            self._end_gathering()
         bucket = self._buckets.get(type(event))
         if bucket is not None and not bucket.take(self._last_active):
             self._too_much(type(event).__name__)
@@ -300,6 +334,105 @@ class GrpcConnection(protocol.Protocol):
     def stopProducing(self) -> None:
         """Do nothing: the transport is gone."""
 
+    # calls that are handled together
+
+    def _is_gathered(self, event: Event) -> bool:
+        """Gather a call for later in this read, or its headers. Return False for an event that has to be handled now."""
+        if type(event) is RequestReceived:
+            method = self._method_together(event)
+            if method is not None:
+                self._begun[event.stream_id] = event, method
+            return method is not None
+        if type(event) is not DataReceived or event.stream_id not in self._begun:
+            return False
+        request, method = self._begun.pop(event.stream_id)
+        if not event.ended or not _is_plain(event.data):
+            self._request(request)
+            return False
+        self._gather(method, request, event)
+        return True
+
+    def _method_together(self, event: RequestReceived) -> Method | None:
+        """Return the method of a call, if calls like this one are handled together."""
+        shared = self._shared
+        if not shared.together or event.ended or shared.stopping:
+            return None
+        given = dict(event.headers)
+        method = shared.together.get(given.get(b":path", b""))
+        if method is None or not is_plain(given):
+            return None
+        return method if shared.calls + len(self._begun) + MOST_TOGETHER < self._limits.calls else None
+
+    def _gather(self, method: Method, request: RequestReceived, data: DataReceived) -> None:
+        given, gathered = dict(request.headers), self._gathered
+        client_id = given.get(CLIENT_ID)
+        if gathered is not None and (gathered.method is not method or gathered.client_id != client_id):
+            self._answer_gathered()
+            gathered = self._gathered
+        if gathered is None:
+            call = Call(request.stream_id, read_head(given), self.remote_address, self._shared.clock, None, self)
+            gathered = self._gathered = Gathered(method, client_id, call)
+        gathered.events.append((request, data))
+        if len(gathered.events) >= MOST_TOGETHER:
+            self._answer_gathered()
+
+    def _end_gathering(self) -> None:
+        """Handle the gathered calls, and what has come of others."""
+        self._answer_gathered()
+        if self._begun:
+            begun, self._begun = self._begun, {}
+            for request, _ in begun.values():
+                self._request(request)
+
+    def _answer_gathered(self) -> None:
+        """Handle the gathered calls. What their method does not take together is handled call by call."""
+        gathered, self._gathered = self._gathered, None
+        if gathered is None:
+            return
+        together = gathered.method.together
+        assert together is not None, "only calls of such methods are gathered"
+        while gathered.events:
+            try:
+                answers = together(gathered.call, gathered.messages)
+            except Exception:
+                self._failed_together(gathered)
+                return
+            for (event, _), answer in zip(gathered.events, answers):  # noqa: B905
+                if isinstance(answer, bytes):
+                    self._answer_whole(event, gathered, answer)
+                else:
+                    self._await(self._opened(event, gathered), answer)
+            left = gathered.events[len(answers) :]
+            alone = 1 if answers else len(left)
+            for request, data in left[:alone]:
+                self._request(request)
+                self._data(data)
+            gathered.events = left[alone:]
+        if not self._streams:
+            self._idle_since = self._last_active
+        self._buckets[PingReceived].refill()
+
+    def _answer_whole(self, event: RequestReceived, gathered: Gathered, answer: bytes) -> None:
+        """Write the answer to a gathered call and end it; as far as the client's windows allow, the rest later."""
+        if not self._paused and self._http2.answer(event.stream_id, OK_HEADERS, answer, OK_TRAILERS):
+            self._shared.ended[GrpcStatus.OK] += 1
+            return
+        stream = self._opened(event, gathered)
+        stream.outgoing += answer
+        self.end(stream.call, GrpcStatus.OK, "")
+
+    def _failed_together(self, gathered: Gathered) -> None:
+        """End calls whose handler failed: some of them may have had their effect, so that none is handled again."""
+        reason = failure.Failure()
+        for event, _ in gathered.events:
+            self._failed(reason, self._opened(event, gathered))
+
+    def _opened(self, event: RequestReceived, gathered: Gathered) -> Stream:
+        """Return the stream of a gathered call whose answer does not leave now."""
+        stream = self._open(event.stream_id, read_head(dict(event.headers)), gathered.method)
+        stream.started = True
+        return stream
+
     # frames of the client
 
     def _request(self, event: RequestReceived) -> None:
@@ -321,16 +454,21 @@ class GrpcConnection(protocol.Protocol):
         except GrpcError as refusal:
             self._refuse(stream_id, [*RESPONSE_HEADERS, *status_headers(refusal.status, refusal.message)])
             return
-        now = self._seconds()
+        stream = self._open(stream_id, head, method)
+        if method.takes_stream:
+            self._start(stream, stream.call)
+        if event.ended:
+            self._request_ended(stream_id)
+
+    def _open(self, stream_id: int, head: CallHead, method: Method) -> Stream:
+        """Return the stream of a new call."""
+        shared, now = self._shared, self._seconds()
         deadline = None if head.timeout_seconds is None else now + head.timeout_seconds
         call = Call(stream_id, head, self.remote_address, shared.clock, deadline, self)
         decoder = MessageDecoder(self._limits.message_bytes, head.encoding, self._limits.inflated_bytes)
         stream = self._streams[stream_id] = Stream(call, method, decoder, now)
         shared.calls += 1
-        if method.takes_stream:
-            self._start(stream, call)
-        if event.ended:
-            self._request_ended(stream_id)
+        return stream
 
     def _refuse(self, stream_id: int, headers: Headers) -> None:
         """Answer with headers alone. Does nothing if a frame of the same read has closed the stream."""
@@ -468,8 +606,12 @@ class GrpcConnection(protocol.Protocol):
                 self._failed(failure.Failure(), stream)
                 return
             result = defer.ensureDeferred(result)  # waits for the same Deferred again
-        stream.running = result
-        result.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
+        self._await(stream, result)
+
+    def _await(self, stream: Stream, answer: defer.Deferred[Any]) -> None:
+        """Answer a call later, unless its deadline comes first."""
+        stream.running = answer
+        answer.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
         self._watch_deadline(stream)
 
     def _watch_deadline(self, stream: Stream) -> None:
@@ -685,6 +827,7 @@ class GrpcConnection(protocol.Protocol):
 
     def _go_away(self, error: ErrorCode, data: bytes = b"") -> None:
         """Send a GOAWAY, behind what waits to be sent."""
+        self._end_gathering()
         self._flush()
         last = STREAM_BITS if error is ErrorCode.NO_ERROR else self._http2.highest_stream_id
         self._http2.go_away(error, last, data)
@@ -749,6 +892,18 @@ class GrpcConnection(protocol.Protocol):
         data = self._http2.to_send()
         if data and self.connected_now:
             self.transport.write(data)
+
+
+_BESIDE = frozenset({WindowGrew, PingReceived, PingAnswered, SettingsReceived})
+"""Events that change nothing for calls that are gathered."""
+
+
+def _is_plain(data: bytes) -> bool:
+    """Return whether data is one message that is not compressed and that is too small to have many fields."""
+    if not GRPC_HEAD.size <= len(data) <= SMALL_BYTES:
+        return False
+    compressed, length = GRPC_HEAD.unpack_from(data)
+    return not compressed and length == len(data) - GRPC_HEAD.size
 
 
 _REACTIONS: Mapping[type[Event], Callable[[GrpcConnection, Any], None]] = {

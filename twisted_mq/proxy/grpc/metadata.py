@@ -61,6 +61,17 @@ class CallHead:
         return [*RESPONSE_HEADERS, ("grpc-encoding", self.answer_encoding)]
 
 
+def is_plain(given: Mapping[bytes, bytes]) -> bool:
+    """Return whether `read_head` takes these headers, and they name neither a compression nor a rare content type."""
+    timeout = given.get(b"grpc-timeout")
+    return (
+        given.get(b":method") == b"POST"
+        and given.get(b"content-type") == _CONTENT_TYPE
+        and b"grpc-encoding" not in given
+        and (timeout is None or _TIMEOUT.fullmatch(timeout) is not None)
+    )
+
+
 def read_head(given: Mapping[bytes, bytes]) -> CallHead:
     """Read a call's headers. Raises NotGrpc, or GrpcError for a gRPC call that cannot be served."""
     if given.get(b":method") != b"POST":
