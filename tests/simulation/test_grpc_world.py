@@ -48,7 +48,7 @@ def test_acknowledgement_that_reaches_no_broker_is_found(monkeypatch: pytest.Mon
 
 def test_message_group_without_a_queue_of_its_own_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def round_robin(self: Sending, queues: list[tuple[str, int]], sent: object) -> tuple[str, int]:
-        return queues[next(self._turn) % len(queues)]
+        return queues[self.turn.take() % len(queues)]
 
     monkeypatch.setattr(Sending, "_queue", round_robin)
     found = first_broken()
