@@ -21,13 +21,10 @@ from twisted_mq.access.server_access import NOBODY_IS_ASKED
 from twisted_mq.broker.grpc_port import grpc_port
 from twisted_mq.broker.request_table import served_requests
 from twisted_mq.protocol.bodies import TopicConfig
-from twisted_mq.protocol.http2.server_connection import Stream
 from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
 from twisted_mq.proxy import messages as v2
-from twisted_mq.proxy.grpc.connection import OK_HEADERS, OK_TRAILERS
 from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
 from twisted_mq.proxy.plain_sends import read_plain
-from twisted_mq.proxy.statuses import ok
 
 TOPIC, GROUP = {"name": "Bench"}, {"name": "bench_consumer"}
 WIDE = 2**31 - 1
@@ -250,22 +247,6 @@ def prepare_requests(folder: str, count: int) -> Prepared:
     return Prepared(read_plain, requests_of(client, count), close=client.broker.store.close)
 
 
-def prepare_answers(folder: str, count: int) -> Prepared:
-    """Frames of answers to sends, as one write."""
-    client = Client(folder)
-    http2 = client.connection._http2
-    content = frame(
-        v2.SendMessageResponse(status=ok(), entries=[{"status": ok(), "message_id": "0" * 34}]).SerializeToString()
-    )
-    stream_ids = range(101, 101 + 2 * count, 2)
-    http2.streams.update((number, Stream(WIDE, ended=True)) for number in stream_ids)
-
-    def write(stream_id: int) -> bytes:
-        return http2.to_send() if http2.answer(stream_id, OK_HEADERS, content, OK_TRAILERS) else b""
-
-    return Prepared(write, stream_ids, close=client.broker.store.close)
-
-
 def answered(written: bytes, calls: int = 1) -> bool:
     """Return whether so many successes are in one write."""
     return data_of(written).count(OK) >= calls
@@ -284,7 +265,6 @@ GRPC_PATHS = (
         "frames of a gRPC send", prepare_frames, lambda events: len(events) == 2 * BATCH, 3, 11, requests=BATCH
     ),
     CountedPath("read a gRPC send", prepare_requests, bool, 50, 250),
-    CountedPath("frames of its answer", prepare_answers, bool, 50, 250),
     CountedPath("gRPC receive of 32", prepare_receives, found, 4, 12, messages=BATCH),
     CountedPath("gRPC ack", prepare_acks, answered, 50, 150),
 )
