@@ -214,7 +214,9 @@ class Week:
     def upgrades(self) -> None:
         """Sunday: today's broker on the store of every release, and that release on it again, twice."""
         for version in VERSIONS:
-            assert has_sources(version), f"no sources of {version}: a clone with its history has them"
+            if not has_sources(version):
+                self.note(f"upgrades: {version} NOT RUN, only a clone with its history has its sources")
+                continue
             found = there_and_back(version, self.folder / f"release-{version}", self.clock)
             self.note(f"upgrades: from {version} and back, twice: both found all {found} messages")
 

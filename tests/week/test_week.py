@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.week.run import DAYS, run
 
 
@@ -13,3 +15,6 @@ def test_every_day_of_the_week_is_done_under_load_and_nothing_is_lost(tmp_path: 
         "retention", "rotation", "renewal", "restarts", "backup", "moved", "upgrades",
     ]  # fmt: skip
     assert "none failed, none missing" in notes[-1]
+    for note in notes:
+        if "NOT RUN" in note:
+            pytest.skip(note)
