@@ -35,6 +35,7 @@ NOT_RUN: set[str] = {
     "tests/deploy runs it with processes",
     "takes long, and kills processes",
     "takes twenty minutes",
+    "takes an hour",
 }
 """Why blocks are not run."""
 ENDED = {0, -signal.SIGTERM}

@@ -16,9 +16,9 @@ from typing import Protocol
 import attrs
 from twisted.internet import interfaces
 
-ROUND_SECONDS = 0.005
+ROUND_SECONDS = 0.01
 """The time for all turns between two polls of the sockets."""
-CROWD_SECONDS = 0.005
+CROWD_SECONDS = 0.01
 """The time for the reads of one poll, counted from the read that comes this long after the poll before."""
 
 
