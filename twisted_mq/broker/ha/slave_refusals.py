@@ -3,7 +3,8 @@ processors).
 
 A slave that acts for its master serves pulls in any case. It writes nothing, so it takes no sends and no pops. A slave whose log
 is known to differ from its master's serves no pulls: the master gives the same queue offsets to other messages, which its
-readers would skip. (Apache's slave serves them.)
+readers would skip. (Apache's slave serves them.) Pulls of ordered topics have a check of their own: there the slave may be the
+one that has all.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def refuse_on_slave(
     """Change a broker's table of processors into that of a slave. Reads of ordered topics are left to their own check."""
 
     def may_read(command: RemotingCommand) -> bool:
-        if log_differs() and not acts_as_master():
-            return False
-        return options.slave_read_enable or acts_as_master() or is_ordered(command.ext_fields.get("topic", ""))
+        if acts_as_master() or is_ordered(command.ext_fields.get("topic", "")):
+            return True
+        return options.slave_read_enable and not log_differs()
 
     for code in (*SENDS, *POPS):
         processors[int(code)] = refuse
