@@ -91,7 +91,8 @@ def test_sends_that_waited_too_long_are_refused_and_not_stored(
 def test_consumers_that_pull_by_themselves_are_refused_and_push_consumers_served(
     java: JavaPeer, strict: Cluster, clients: Clients, own_topic: str
 ) -> None:
-    """rejectPullConsumerEnable, until it is switched off."""
+    """rejectPullConsumerEnable, until it is switched off. Sends are not refused meanwhile."""
+    change(java, strict, "brokerFastFailureEnable", "false")
     clients.producer().send_all(own_topic, ["1", "2", "3", "4"])
     puller, polling = clients.pull_consumer(unique("Pulls")), clients.lite_pull_consumer(unique("Polls"), own_topic)
 
@@ -111,3 +112,4 @@ def test_consumers_that_pull_by_themselves_are_refused_and_push_consumers_served
         polling.poll_bodies({"1", "2", "3", "4"})
     finally:
         change(java, strict, "rejectPullConsumerEnable", "true")
+        change(java, strict, "brokerFastFailureEnable", "true")
