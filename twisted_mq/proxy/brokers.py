@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from twisted.internet import defer
 
@@ -14,6 +14,20 @@ from twisted_mq.proxy.rights import Wanted
 
 CALL_SECONDS = 2.0
 """The time limit of a broker for a request that does not wait (Apache's proxy: 2 s)."""
+
+
+class PlainColumns(NamedTuple):
+    """Plain messages of one topic, one in each place of every column.
+
+    `properties` are records' texts, each with UNIQ_KEY. `tags` are empty for messages without. Bodies are not empty.
+    """
+
+    topic: str
+    queue_ids: Sequence[int]
+    bodies: Sequence[bytes]
+    properties: Sequence[bytes]
+    tags: Sequence[str]
+    born_timestamps: Sequence[int]
 
 
 class OwnBroker(Protocol):
@@ -31,20 +45,8 @@ class OwnBroker(Protocol):
     def type_now(self, topic: str) -> str:
         """Return the topic's attribute message.type; NORMAL without one."""
 
-    def put_plain(
-        self,
-        client: GrpcClient,
-        topic: str,
-        queue_ids: Sequence[int],
-        bodies: Sequence[bytes],
-        properties: Sequence[bytes],
-        tags: Sequence[str],
-        born_timestamps: Sequence[int],
-    ) -> Sequence[int]:
-        """Store the first messages, up to one that needs a request. Return the queue offset of each that was stored.
-
-        `properties` are records' texts, each with UNIQ_KEY. `tags` are empty for messages without. Bodies are not empty.
-        """
+    def put_plain(self, client: GrpcClient, columns: PlainColumns) -> Sequence[int]:
+        """Store the first messages, up to one that needs a request. Return the queue offset of each that was stored."""
 
     def ask_now(
         self, client: GrpcClient, command: RemotingCommand

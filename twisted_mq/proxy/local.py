@@ -27,7 +27,7 @@ from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import decode_frame
 from twisted_mq.protocol.wire.signature import Credentials, sign
-from twisted_mq.proxy.brokers import CALL_SECONDS, OwnBroker
+from twisted_mq.proxy.brokers import CALL_SECONDS, OwnBroker, PlainColumns
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.queues import writable
 from twisted_mq.proxy.registrations import consumer_data, groups_of
@@ -59,7 +59,7 @@ class LocalBroker:
     present_route: Callable[[str], TopicRouteData | None] = lambda topic: None
     """Returns the route that `route` would fire with at once; None if it would wait or fail."""
     put_plain: Callable[..., Sequence[int]] = lambda *_: ()
-    """Stores plain messages, see `OwnBroker.put_plain`."""
+    """Stores plain messages of a client, whose columns follow: see `OwnBroker.put_plain`."""
     check_resource: Callable[[GrpcClient, str | None, int, tuple[Action, ...], Resource], None] | None = None
     """Raises BrokerError if a user may do none of the actions. It is None itself if users are not checked."""
 
@@ -153,17 +153,8 @@ class LocalBrokers:
     def type_now(self, topic: str) -> str:
         return self._broker.message_type(topic)
 
-    def put_plain(
-        self,
-        client: GrpcClient,
-        topic: str,
-        queue_ids: Sequence[int],
-        bodies: Sequence[bytes],
-        properties: Sequence[bytes],
-        tags: Sequence[str],
-        born_timestamps: Sequence[int],
-    ) -> Sequence[int]:
-        offsets = self._broker.put_plain(client, topic, queue_ids, bodies, properties, tags, born_timestamps)
+    def put_plain(self, client: GrpcClient, columns: PlainColumns) -> Sequence[int]:
+        offsets = self._broker.put_plain(client, *columns)
         if offsets:
             self._dispatch_soon()
         return offsets

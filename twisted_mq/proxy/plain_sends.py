@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.names.validation import TOPIC_MAX_LENGTH, topic_fault
 from twisted_mq.protocol.text.properties import (
@@ -26,8 +25,9 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TAGS,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from twisted_mq.proxy.brokers import OwnBroker
+from twisted_mq.proxy.brokers import OwnBroker, PlainColumns
 from twisted_mq.proxy.client import GrpcClient
+from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.messages import Encoding, MessageType, SendMessageRequest, SendMessageResponse, SendResultEntry
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import MIXED, Turn
@@ -152,8 +152,7 @@ class PlainSends:
         now_ms, host, count = self._parts.now_ms(), client.remote_address[0], len(queue_ids)
         times = [now_ms if one.born_ms is None else one.born_ms for one in messages]
         named = f"{PROPERTY_RECONSUME_TIME}\x010\x02{PROPERTY_PRODUCER_GROUP}\x01{topic}\x02"
-        offsets = self._own.put_plain(
-            client,
+        columns = PlainColumns(
             topic,
             [queue_ids[(self._turn.count + number) % count] for number in range(len(messages))],
             [one.body for one in messages],
@@ -161,6 +160,7 @@ class PlainSends:
             [one.tag for one in messages],
             times,
         )
+        offsets = self._own.put_plain(client, columns)
         self._turn.count += len(offsets)
         return [self._answered(one.message_id, offset) for one, offset in zip(messages, offsets)]  # noqa: B905
 
@@ -168,8 +168,7 @@ class PlainSends:
         entry = self._answer.entries[0]
         entry.message_id = entry.transaction_id = message_id
         entry.offset = queue_offset
-        encoded: bytes = self._answer.SerializeToString()
-        return GRPC_HEAD.pack(0, len(encoded)) + encoded
+        return frame(self._answer.SerializeToString())
 
     def _queue_ids(self, topic: str) -> Sequence[int]:
         """Return the queues of a topic that accepts plain messages, and that only this broker has; otherwise none."""

@@ -58,9 +58,12 @@ class MessagingService:
         self.routing = Routing(parts)
         self.presence = Presence(parts, self.clients, self.clients.drop)
         own = parts.brokers.own if authentication.secret_of is None else None
-        self._plain_sends = None if own is None else PlainSends(parts, own, self.sending.turn)
-        self._plain_acks = None if own is None else PlainAcks(parts, own, self.receiving.renewal)
-        """None if brokers are asked over the network, or users are authenticated."""
+        self._together: dict[str, Together] = {}
+        """Handles calls of one read together, by method. Empty if brokers are asked over the network, or if users are
+        authenticated."""
+        if own is not None:
+            self._together["SendMessage"] = self._sends_together(PlainSends(parts, own, self.sending.turn))
+            self._together["AckMessage"] = self._acks_together(PlainAcks(parts, own, self.receiving.renewal))
         self.telemetry = Telemetry(parts, self.clients, self.presence, self.sending.transactions, authentication.check)
 
     def start(self) -> None:
@@ -93,10 +96,6 @@ class MessagingService:
             "ForwardMessageToDeadLetterQueue": self.receiving.forward,
         }
         table = {_path(name): self._unary(name, handle) for name, handle in unary.items()}
-        if self._plain_sends is not None and self._plain_acks is not None:
-            sends, acks = self._sends_together(self._plain_sends), self._acks_together(self._plain_acks)
-            table[_path("SendMessage")] = self._unary("SendMessage", self.sending.send, sends)
-            table[_path("AckMessage")] = self._unary("AckMessage", self.receiving.ack, acks)
         table[_path("ReceiveMessage")] = self._stream("ReceiveMessage", self._receiver, self.receiving.receive)
         table[_path("PullMessage")] = self._stream("PullMessage", self._puller, self.pulling.pull)
         table[_path("Telemetry")] = Method(
@@ -104,7 +103,7 @@ class MessagingService:
         )
         return table
 
-    def _unary(self, name: str, handle: Handle, together: Together | None = None) -> Method:
+    def _unary(self, name: str, handle: Handle) -> Method:
         async def handled(call: Call, asked: Any) -> Any:
             return await handle(await self._client(call), asked)
 
@@ -112,7 +111,7 @@ class MessagingService:
             return self._counted(name, call, handled(call, asked))
 
         request = messages.METHODS[name][0]
-        return Method(message_class(request), answered, together=together)
+        return Method(message_class(request), answered, together=self._together.get(name))
 
     def _sends_together(self, plain: PlainSends) -> Together:
         """Return what sends the plain messages of one client together."""

@@ -82,7 +82,7 @@ class FullDiskTest(BrokerServiceCase):
         self.flushLoggedErrors(OSError)
 
     async def test_offsets_are_written_when_the_log_that_they_rest_on_is_on_disk(self) -> None:
-        """What is settled is in the log: check points, revived messages. A power cut must not take that alone."""
+        """The log has the check points and the revived messages. A power cut must not take those and leave the offsets."""
         broker = await self.start(**OFTEN)
         self.assertEqual(await self.send(broker, ""), 0)
         store, held = broker.controller.store, list[Callable[[bool], None]]()

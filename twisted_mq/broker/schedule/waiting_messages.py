@@ -33,8 +33,6 @@ from twisted_mq.storage.timer.timer_files import TimerFiles
 
 NOTE_SECONDS = 1.0
 """The interval at which an acting slave writes what escaped. What escaped since is sent again after it was killed."""
-
-
 ACTING_VERSION_STEP = 1
 """Deliveries of an acting slave per data version: Apache's returning master takes progress over from a newer one only."""
 

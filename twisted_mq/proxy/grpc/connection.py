@@ -162,8 +162,9 @@ class GrpcConnection(protocol.Protocol):
         self._streams: dict[int, Stream] = {}
         self._gathered: Gathered | None = None
         """Calls of this read that are handled together at its end, or before something else that concerns calls."""
-        self._begun: dict[int, tuple[RequestReceived, Method]] = {}
-        """Calls of this read that may be gathered once their message comes, by stream. Clients send many headers in a row."""
+        self._begun: dict[int, tuple[RequestReceived, dict[bytes, bytes], Method]] = {}
+        """Calls of this read that may be gathered once their message comes, by stream, each with its headers by name. Clients
+        send many headers in a row."""
         self._filled: dict[Stream, None] = {}
         """Streams that have something to send since the last flush."""
         self._buckets = {kind: Bucket(allowance) for kind, allowance in ALLOWANCES.items()}
@@ -339,32 +340,34 @@ class GrpcConnection(protocol.Protocol):
     def _is_gathered(self, event: Event) -> bool:
         """Gather a call for later in this read, or its headers. Return False for an event that has to be handled now."""
         if type(event) is RequestReceived:
-            method = self._method_together(event)
+            given = dict(event.headers) if self._shared.together else {}
+            method = self._method_together(event, given)
             if method is not None:
-                self._begun[event.stream_id] = event, method
+                self._begun[event.stream_id] = event, given, method
             return method is not None
         if type(event) is not DataReceived or event.stream_id not in self._begun:
             return False
-        request, method = self._begun.pop(event.stream_id)
+        request, given, method = self._begun.pop(event.stream_id)
         if not event.ended or not _is_plain(event.data):
             self._request(request)
             return False
-        self._gather(method, request, event)
+        self._gather(method, given, request, event)
         return True
 
-    def _method_together(self, event: RequestReceived) -> Method | None:
+    def _method_together(self, event: RequestReceived, given: Mapping[bytes, bytes]) -> Method | None:
         """Return the method of a call, if calls like this one are handled together."""
         shared = self._shared
-        if not shared.together or event.ended or shared.stopping:
+        if event.ended or shared.stopping:
             return None
-        given = dict(event.headers)
         method = shared.together.get(given.get(b":path", b""))
         if method is None or not is_plain(given):
             return None
         return method if shared.calls + len(self._begun) + MOST_TOGETHER < self._limits.calls else None
 
-    def _gather(self, method: Method, request: RequestReceived, data: DataReceived) -> None:
-        given, gathered = dict(request.headers), self._gathered
+    def _gather(
+        self, method: Method, given: Mapping[bytes, bytes], request: RequestReceived, data: DataReceived
+    ) -> None:
+        gathered = self._gathered
         client_id = given.get(CLIENT_ID)
         if gathered is not None and (gathered.method is not method or gathered.client_id != client_id):
             self._answer_gathered()
@@ -381,7 +384,7 @@ class GrpcConnection(protocol.Protocol):
         self._answer_gathered()
         if self._begun:
             begun, self._begun = self._begun, {}
-            for request, _ in begun.values():
+            for request, _, _ in begun.values():
                 self._request(request)
 
     def _answer_gathered(self) -> None:
