@@ -257,10 +257,19 @@ class Client:
         assert answer is not None
         return answer
 
-    def pull(self, offset: int = 0, *, queue_id: int = 0, group: str = "C", wait_ms: int = 0, topic: str = "T") -> int:
+    def pull(
+        self,
+        offset: int = 0,
+        *,
+        queue_id: int = 0,
+        group: str = "C",
+        wait_ms: int = 0,
+        topic: str = "T",
+        most: int = 32,
+    ) -> int:
         """Pull; the request's opaque. Without a wait an empty answer comes at once."""
         fields = {
-            "consumerGroup": group, "topic": topic, "queueId": str(queue_id), "queueOffset": str(offset), "maxMsgNums": "32",
+            "consumerGroup": group, "topic": topic, "queueId": str(queue_id), "queueOffset": str(offset), "maxMsgNums": str(most),
             "sysFlag": "6" if wait_ms else "4", "commitOffset": "0", "suspendTimeoutMillis": str(wait_ms), "subVersion": "0",
             "subscription": "*", "expressionType": "TAG",
         }  # fmt: skip

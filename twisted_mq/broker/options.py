@@ -815,7 +815,7 @@ class BrokerOptions(MetricsOptions):
         "haCountRegisteredSlavesOnly",
         True,
         "without haSharedSecret and haAllowedSlaves, a SYNC_MASTER counts only copies of hosts that are registered as its "
-        "slaves; ours",
+        "slaves, and links of other hosts are sent at most 8 MiB a second together; ours",
     )
     registration_shared_secret: str | None = option(
         "registrationSharedSecret",
@@ -902,9 +902,13 @@ class BrokerOptions(MetricsOptions):
     @property
     def counts_registered_slaves(self) -> bool:
         """True if only registered slaves' copies count: without authentication only name servers tell slaves from strangers."""
-        asks = self.ha_count_registered_slaves_only and self.has_name_servers
         copies_matter = self.waits_for_slaves or self.order_coordinator is not None
-        return copies_matter and asks and not self.tells_slaves_apart
+        return copies_matter and self.limits_strangers
+
+    @property
+    def limits_strangers(self) -> bool:
+        """True if links of hosts without a registered slave share a limit: only name servers tell slaves from strangers."""
+        return self.ha_count_registered_slaves_only and self.has_name_servers and not self.tells_slaves_apart
 
     @property
     def allowed_slaves(self) -> frozenset[str]:

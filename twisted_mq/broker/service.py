@@ -97,6 +97,8 @@ if TYPE_CHECKING:
 
 LINKS_SECONDS = 30.0
 """The interval at which a master asks for registered slaves if that only decides which link gives way to which."""
+STRANGERS_SECONDS = 5.0
+"""The interval while links are limited, because the name servers know no slave at their hosts."""
 EXPIRY_SCAN_SECONDS = 10.0
 """The interval of the search for clients without heartbeats (Apache: ClientHousekeepingService, 10 s)."""
 
@@ -513,6 +515,7 @@ class BrokerService(service.Service):
             slaves = RegisteredSlaves(controller.ha.accept, group, controller.advertised_ip, self._in_thread)
             counts = options.counts_registered_slaves
             self._every(options.sync_broker_member_group_period / 1000 if counts else LINKS_SECONDS, slaves.look)
+            self._every(STRANGERS_SECONDS, slaves.look_at_strangers)
         if isinstance(self._store, FileMessageStore):
             self._care_for_files(self._store)
         period = min(60_000, max(10_000, options.register_name_server_period)) / 1000

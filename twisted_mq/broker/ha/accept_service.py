@@ -14,6 +14,9 @@ from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.shares import Shares, address_of
 from twisted_mq.storage.interfaces import IMessageStore
 
+STRANGERS_BYTES = 8 * 1024 * 1024
+"""The limit in bytes a second of what the links of all hosts without a registered slave are sent together, in equal parts."""
+
 MAX_SLAVES = 64
 """The limit of connections. A further one is closed, unless another gives way to it. A group of brokers has a handful."""
 
@@ -101,6 +104,7 @@ class AcceptSocketService(protocol.ServerFactory):
         """Add the connection of a slave."""
         connection.counts = self._counts(connection.host) or None
         self.connections.append(connection)
+        self._limit_strangers()
         self._shares.add(address_of(connection.host), None, connection)
         self.log.info("slave connected: slave={s}", s=connection.client_address)
 
@@ -114,6 +118,7 @@ class AcceptSocketService(protocol.ServerFactory):
     def connection_lost(self, connection: HAConnection, reason: failure.Failure) -> None:
         """Remove the connection of a slave."""
         self.connections.remove(connection)
+        self._limit_strangers()
         self._shares.discard(address_of(connection.host), None, connection)
         if connection.counts is not False:
             self._note_sent(connection)
@@ -160,9 +165,10 @@ class AcceptSocketService(protocol.ServerFactory):
     def count(self, is_slave: Callable[[str], bool]) -> None:
         """Set which hosts have registered slaves. If only registered slaves count, their copies count from now on.
 
-        A served link that does not count is logged once.
+        A served link that does not count is logged once. Before the first call, no link is limited.
         """
         self.is_registered = is_slave
+        self._limit_strangers()
         if not self.options.counts_registered_slaves:
             return
         self._counts = is_slave
@@ -175,6 +181,15 @@ class AcceptSocketService(protocol.ServerFactory):
                 connection.counts = False
                 self._tell_of_stranger(connection)
         self._changed()
+
+    def _limit_strangers(self) -> None:
+        """Let the links of hosts without a registered slave share STRANGERS_BYTES, once name servers told who is a slave."""
+        if not self.options.limits_strangers or self.is_registered is _nobody_yet:
+            return
+        slaves = {connection.host for connection in self.connections if self.is_registered(connection.host)}
+        strangers = sum(connection.host not in slaves for connection in self.connections)
+        for connection in self.connections:
+            connection.monitor.shared_limit = None if connection.host in slaves else STRANGERS_BYTES // strangers
 
     def _tell_of_stranger(self, connection: HAConnection) -> None:
         self.log.warn(

@@ -95,6 +95,11 @@ class HAConnection(protocol.Protocol):
         return self.slave_request_offset != NOTHING_REPORTED
 
     @property
+    def is_limited(self) -> bool:
+        """True for a stranger's link, which shares a limit with those of other strangers."""
+        return self.monitor.shared_limit is not None
+
+    @property
     def transfer_from_where(self) -> int:
         """Return the offset that is sent next; -1 before the first report."""
         return self.writer.next_offset

@@ -8,9 +8,13 @@ UNLIMITED = 1 << 62
 
 
 class FlowMonitor:
-    """Counts bytes in whole seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it."""
+    """Counts bytes in whole seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it.
+
+    `shared_limit` is this link's part of a limit of several links, None without one.
+    """
 
     def __init__(self, clock: interfaces.IReactorTime, limit: int = UNLIMITED) -> None:
+        self.shared_limit: int | None = None
         self._clock = clock
         self._limit = limit
         self._second = int(clock.seconds())
@@ -25,7 +29,8 @@ class FlowMonitor:
     def allowance(self) -> int:
         """Return how many more bytes this second may have."""
         self._roll()
-        return max(0, self._limit - self._counted)
+        limit = self._limit if self.shared_limit is None else min(self._limit, self.shared_limit)
+        return max(0, limit - self._counted)
 
     def next_second(self) -> float:
         """Return the seconds until there is a new allowance."""

@@ -1,6 +1,6 @@
 """Finds the hosts that are registered as slaves: their links do not give way to others.
 
-If no secret tells slaves from strangers, only their copies count.
+If no secret tells slaves from strangers, only their copies count, and the links of other hosts share a limit of bytes a second.
 
 A registered address counts by its host alone, because a slave's link has a port of its own. The master's own host
 and loopback are the same host. A name server that does not know the master yet (it was just started) changes nothing, nor
@@ -36,6 +36,11 @@ class RegisteredSlaves:
     def look(self) -> defer.Deferred[None]:
         """Fire when it is known whose copies count."""
         return defer.ensureDeferred(self._look())
+
+    def look_at_strangers(self) -> defer.Deferred[None]:
+        """Look if links are limited: a slave that has just registered is sent all it can take from then on."""
+        limited = any(connection.is_limited for connection in self._accept.connections)
+        return self.look() if limited else defer.succeed(None)
 
     async def _look(self) -> None:
         members = await self._group.addresses()

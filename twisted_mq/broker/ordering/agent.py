@@ -115,7 +115,7 @@ class OrderAgent:
         self._terms = Terms(broker.store, self._confirmed)
         passed_over = PassedOver(broker.tables.passed_over, self._terms, broker.now_ms)
         self._backlog = Backlog(broker, self._terms, passed_over)
-        self._groups = CountedGroups(coordinator, self._offer)
+        self._groups = CountedGroups(coordinator, self._offer, self._groups_with_offsets)
         self._reads = HandedOut(broker, self.units, self._terms, self._groups, passed_over)
         self._needs = NeededMessages(broker, self.units, self._terms, self._groups)
         self._routes = ShownRoutes(self.units, is_master=self.is_master, changed=changed)
@@ -447,6 +447,10 @@ class OrderAgent:
         if isinstance(event, Unreached) and after.head != self.group:
             self._unreached.left(unit)
         self.log.info("topic={t} unit={u} {event}: {after}", t=unit.topic, u=unit.name, event=event, after=after)
+
+    def _groups_with_offsets(self, topic: str) -> list[str]:
+        existing = self._broker.groups.groups
+        return [group for group in self._broker.offsets.groups_of(topic) if group in existing]
 
     def _group_deleted(self, consumer_group: str) -> None:
         for unit in self.units:

@@ -1,11 +1,13 @@
 """Keeps the consumer groups whose backlog counts: those with a node below the unit, which all brokers see.
 
 The first broker that a group pulls from creates its node, or its own candidates do. It counts until an operator deletes it.
+A coordinator that was restored from an older state has forgotten the groups that came later. The committed offsets of each broker
+still name them, so they count again before a term ends that they may not have consumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from twisted.internet import defer
 from twisted.python import failure
@@ -18,19 +20,33 @@ from twisted_mq.ordering.paths import consumer_group_path, consumers_path
 
 
 class CountedGroups:
-    """The counted groups. `noted(unit)` is called when another group of the unit counts."""
+    """The counted groups. `noted(unit)` is called when another group of the unit counts; `committed` returns the existing groups
+    that have an offset on a topic at this broker.
+    """
 
     log = Logger()
 
-    def __init__(self, coordinator: ICoordinator, noted: Callable[[BrokerUnit], object]) -> None:
+    def __init__(
+        self,
+        coordinator: ICoordinator,
+        noted: Callable[[BrokerUnit], object],
+        committed: Callable[[str], Collection[str]],
+    ) -> None:
         self._coordinator = coordinator
+        self._committed = committed
         self._noted = noted
         self._noting: set[tuple[str, str, str]] = set()
 
     async def read(self, unit: BrokerUnit) -> None:
-        """Ask again which groups count. Fails as `children` does."""
+        """Ask again which groups count, and count those that the coordinator has forgotten. Fails as its calls do."""
         path = consumers_path(unit.topic, unit.name)
-        unit.consumer_groups = frozenset(await self._coordinator.children(path))
+        known = frozenset(await self._coordinator.children(path))
+        forgotten = sorted(set(self._committed(unit.topic)) - known)
+        if forgotten:
+            self.log.warn("groups have offsets here and did not count, they count again: {p} {g}", p=path, g=forgotten)
+            paths = [consumer_group_path(group, unit.topic, unit.name) for group in forgotten]
+            await make_paths(self._coordinator, paths)
+        unit.consumer_groups = known.union(forgotten)
 
     def note(self, unit: BrokerUnit, consumer_group: str) -> None:
         """Count a group, soon."""

@@ -10,6 +10,7 @@ from twisted.logger import LogLevel, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.ha import RECORD_BYTES, Replica, SlaveByHand, join_by_hand, run, virtual_network
+from twisted_mq.broker.ha.accept_service import STRANGERS_BYTES
 from twisted_mq.broker.ha.host_names import addresses_of
 from twisted_mq.broker.ha.member_group import MemberGroup
 from twisted_mq.broker.ha.registered_slaves import RegisteredSlaves
@@ -189,6 +190,68 @@ class CountingTests(RegisteredSlavesCase):
         self.join(SLAVE)
         self.assertEqual([one.lost for one in strangers], [True] + [False] * 63)
         self.assertEqual(self.copies(), [10 * RECORD_BYTES])
+
+
+class LimitTests(RegisteredSlavesCase):
+    """An ASYNC_MASTER: no send waits for a copy, so each link counts, and strangers would cost it only time."""
+
+    options = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1}
+    appended = 10 * 1024 * 1024
+
+    def limits(self) -> dict[str, bool]:
+        return {one.host: one.is_limited for one in self.master.ha.accept.connections}
+
+    def sent_in_a_second(self, *slaves: SlaveByHand) -> list[int]:
+        """Append 10 MiB at the begin of a whole second, and return what each slave is sent of it in that second."""
+        self.network.clock.advance(2.005 - self.network.clock.seconds() % 1)
+        before = [len(slave.received) for slave in slaves]
+        self.master.put(160, bytes(64 * 1024))
+        run(self.network, 0.98)
+        return [len(slave.received) - was for slave, was in zip(slaves, before, strict=True)]
+
+    def test_strangers_share_a_limit_and_a_registered_slave_has_none(self) -> None:
+        self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
+        first, second, slave = self.join(STRANGER), self.join("10.0.0.67"), self.join(SLAVE)
+        self.assertEqual(set(self.limits().values()), {False}, "nobody has told who is a slave")
+        self.look()
+        self.assertEqual(self.limits(), {STRANGER: True, "10.0.0.67": True, SLAVE: False})
+        for_first, for_second, for_slave = self.sent_in_a_second(first, second, slave)
+        self.assertGreater(for_slave, self.appended)
+        for sent in (for_first, for_second):
+            self.assertGreater(sent, STRANGERS_BYTES // 4)
+            self.assertLessEqual(sent, STRANGERS_BYTES // 2)
+
+    def test_a_slave_that_registers_later_is_looked_for_and_has_no_limit_then(self) -> None:
+        self.registered({0: f"{MASTER}:10911"})
+        self.look()
+        slave = self.join(SLAVE)
+        self.assertEqual(self.limits(), {SLAVE: True})
+        self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
+        self.successResultOf(self.slaves.look_at_strangers())
+        self.assertEqual(self.limits(), {SLAVE: False})
+        asked = len(self.name_servers.asked)
+        self.successResultOf(self.slaves.look_at_strangers())
+        self.assertEqual(len(self.name_servers.asked), asked, "nothing is limited, so nobody is asked")
+        self.assertGreater(self.sent_in_a_second(slave)[0], self.appended)
+
+    def test_the_part_of_a_stranger_that_leaves_is_the_others(self) -> None:
+        self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
+        self.look()
+        first, second = self.join(STRANGER), self.join("10.0.0.67")
+        self.assertLessEqual(self.sent_in_a_second(first)[0], STRANGERS_BYTES // 2)
+        second.transport.abortConnection()
+        run(self.network, 3.0)
+        self.assertGreater(self.sent_in_a_second(first)[0], STRANGERS_BYTES // 2)
+
+
+class EveryHostTests(RegisteredSlavesCase):
+    options = {"broker_role": "ASYNC_MASTER", "in_sync_replicas": 1, "ha_count_registered_slaves_only": False}
+
+    def test_no_link_is_limited_where_every_host_is_trusted(self) -> None:
+        self.registered({0: f"{MASTER}:10911"})
+        self.look()
+        self.join(STRANGER)
+        self.assertEqual([one.is_limited for one in self.master.ha.accept.connections], [False])
 
 
 class AddressTests(RegisteredSlavesCase):

@@ -6,7 +6,10 @@ import json
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
-from twisted.internet import defer, reactor
+from twisted.internet import defer, protocol, reactor
+from twisted.internet.endpoints import TCP4ClientEndpoint, connectProtocol
+from twisted.internet.task import deferLater
+from twisted.python import failure
 from twisted.trial.unittest import TestCase
 from twisted.web.client import Agent, readBody
 
@@ -22,6 +25,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.listen import PortError
 from twisted_mq.storage.interfaces import Shut
+from twisted_mq.web_bounds import MOST_CONNECTIONS
 
 SEND = {"a": "P", "b": "T", "c": "TBW102", "d": "4", "e": "0", "f": "0", "g": "1", "h": "0",
         "i": "", "j": "0", "k": "false", "m": "false"}  # fmt: skip
@@ -70,6 +74,36 @@ class PageCase(TestCase):
     async def ask(self, code: int, fields: dict[str, str], body: bytes = b"") -> None:
         command = RemotingCommand.request(code, fields, body)
         self.assertEqual((await self.client.invoke(f"127.0.0.1:{self.broker.port}", command)).code, 0)
+
+
+class Dribbler(protocol.Protocol):
+    """Begins a request, and never ends it."""
+
+    lost = False
+
+    def connectionMade(self) -> None:
+        assert self.transport is not None
+        self.transport.write(b"GET /metrics HTTP/1.1\r\nX-A: ")
+
+    def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
+        self.lost = True
+
+
+class StrangersTest(PageCase):
+    async def test_probes_are_answered_while_one_address_holds_every_place(self) -> None:
+        await self.start()
+        endpoint = TCP4ClientEndpoint(reactor, "127.0.0.1", self.broker.metrics_port, 5, ("127.0.0.2", 0))
+        strangers = [Dribbler() for _ in range(MOST_CONNECTIONS + 1)]
+        for one in strangers:
+            await connectProtocol(endpoint, one)
+            self.addCleanup(one.transport.abortConnection)  # type: ignore[union-attr]
+        while not strangers[0].lost:
+            await deferLater(reactor, 0.01)
+        self.assertEqual([one.lost for one in strangers[1:]], [False] * MOST_CONNECTIONS, "its own oldest gave way")
+        for _ in range(3):
+            self.assertEqual((await self.get("/health"))[0], 200)
+        self.assertGreaterEqual(sum(one.lost for one in strangers), 2)
+        self.assertGreaterEqual(sum(not one.lost for one in strangers), MOST_CONNECTIONS - 3)
 
 
 class FiguresTest(PageCase):

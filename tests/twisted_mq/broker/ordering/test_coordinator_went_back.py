@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from twisted.logger import LogLevel, capturedLogs, formatEvent
+
 from tests.twisted_mq.broker.ordering.test_groups import OrderedCase
-from twisted_mq.coordination.interfaces import Put
+from twisted_mq.coordination.interfaces import Delete, Put
 from twisted_mq.ordering.documents import encode_lists, read_lists
 from twisted_mq.ordering.lists import Lists, StoreMark, Term
-from twisted_mq.ordering.paths import unit_path
+from twisted_mq.ordering.paths import consumer_group_path, consumers_path, unit_path
 from twisted_mq.ordering.rules import repaired
 from twisted_mq.protocol.codes import ResponseCode
 
@@ -21,6 +23,9 @@ class WentBackTests(OrderedCase):
 
     def write(self, lists: Lists) -> None:
         self.cluster.await_(self.cluster.operator.commit([Put(PATH, encode_lists(lists), None)]))
+
+    def counted(self) -> list[str]:
+        return sorted(self.cluster.await_(self.cluster.operator.children(consumers_path("T", "0"))))
 
     def kill_all(self) -> None:
         for broker in self.cluster.brokers.values():
@@ -62,6 +67,45 @@ class WentBackTests(OrderedCase):
             self.assertIn("mq order repair T", pulled.remark or "")
             answer = client.sent(b"4", self.mark(4, 4, self.raw().epoch))
             self.assertEqual(answer.code, ResponseCode.NO_PERMISSION)
+
+    def forget_group(self) -> None:
+        """B has consumed 1 and 2, and C only 1. The brokers go down, and the coordinator forgets C."""
+        master = self.master(self.first)
+        self.send(self.first, 1, 2)
+        self.consume(master, group="B")
+        self.assertEqual(master.pulled(0, group="C", most=1)[2], [b"1"])
+        master.commit(1, group="C")
+        self.cluster.until(lambda: self.counted() == ["B", "C"])
+        self.cluster.run(30)
+        self.kill_all()
+        self.cluster.await_(self.cluster.operator.commit([Delete(consumer_group_path("C", "T", "0"))]))
+
+    def test_a_group_that_the_coordinator_forgot_still_ends_no_term_that_it_has_not_consumed(self) -> None:
+        """The snapshot is older than the group, and younger than the epoch: no store is newer than the lists."""
+        self.forget_group()
+        with capturedLogs() as events:
+            self.start(*self.cluster.brokers)
+            self.cluster.until_head(self.second)
+            self.assertEqual(self.consume(self.master(self.first), group="B"), [])
+            self.cluster.run(10)
+        self.assertEqual(self.raw().consumed, Term(self.first, 1))
+        self.assertEqual(self.counted(), ["B", "C"])
+        lines = {formatEvent(event) for event in events if event["log_level"] is LogLevel.warn}
+        self.assertIn(
+            "groups have offsets here and did not count, they count again: /leaders/T/0/consumers ['C']", lines
+        )
+        self.assertEqual(self.consume(self.master(self.first), group="C"), [b"2"])
+        self.cluster.until(lambda: self.raw().consumed == Term(self.second, 2))
+
+    def test_a_deleted_group_with_offsets_does_not_count_again(self) -> None:
+        self.forget_group()
+        self.start(*self.cluster.brokers)
+        for broker in self.cluster.brokers.values():
+            broker.controller.groups.groups.pop("C", None)
+        self.cluster.until_head(self.second)
+        self.assertEqual(self.consume(self.master(self.first), group="B"), [])
+        self.cluster.until(lambda: self.raw().consumed == Term(self.second, 2))
+        self.assertEqual(self.counted(), ["B"])
 
     def test_repaired_lists_have_everything_consumed_and_rise(self) -> None:
         before = self.taken_by_second()
