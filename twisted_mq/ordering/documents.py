@@ -92,6 +92,10 @@ def encode_lists(lists: Lists) -> bytes:
     document = {"epoch": lists.epoch, "send": lists.send, "consume": consume}
     if lists.forks:
         document["forks"] = [[term.group, term.epoch] for term in lists.forks]
+    if lists.led:
+        document["led"] = [[term.group, term.epoch] for term in lists.led]
+    if lists.led_from:
+        document["led_from"] = lists.led_from
     if lists.stores:
         document["stores"] = [[mark.group, mark.epoch, mark.leader] for mark in lists.stores]
     return _encode(document)
@@ -152,9 +156,12 @@ def read_lists(path: str, data: bytes) -> Lists:
     consume = document.take("consume", _is_terms, "a list of [broker name, epoch]")
     stores = document.take("stores", _is_marks, "a list of [broker name, epoch, leader]", default=[])
     forks = document.take("forks", _is_terms, "a list of [broker name, epoch]", default=[])
+    led = document.take("led", _is_terms, "a list of [broker name, epoch]", default=[])
+    led_from = document.take("led_from", _is_number(0), "a number of at least 0", default=0 if led else epoch)
     marks = tuple(StoreMark(*mark) for mark in stores)
     terms = tuple(Term(*term) for term in consume)
-    lists = Lists(epoch, tuple(send), terms, marks, tuple(Term(*term) for term in forks))
+    leaders = tuple(Term(*term) for term in led)
+    lists = Lists(epoch, tuple(send), terms, marks, tuple(Term(*term) for term in forks), leaders, led_from)
     fault = fault_of(lists)
     if fault is not None:
         raise DocumentFault(path, fault[0], document.values[fault[0]], fault[1])

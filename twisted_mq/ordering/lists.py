@@ -33,9 +33,10 @@ class StoreMark:
 class Lists:
     """The two lists of a unit: a queue, or a whole topic. `epoch` counts heads of the send list; it is 0 before the first.
 
-    `stores` is empty unless a group's store holds messages that are newer than the lists. It then has a mark of each
-    group. `forks` are terms in whose epoch another group took messages, too, because the coordinator went back; a repair
-    records them.
+    `led` has the newest epoch of each group that was ever the head, by group. An older version did not write it: then
+    nothing is known of the epochs up to `led_from`, which is 0 otherwise. `stores` is empty unless a group's store holds
+    messages of an epoch that is newer than that. It then has a mark of each group. `forks` are terms in whose epoch another
+    group took messages, too, because the coordinator went back; a repair records them.
     """
 
     epoch: int = 0
@@ -43,6 +44,8 @@ class Lists:
     consume: tuple[Term, ...] = ()
     stores: tuple[StoreMark, ...] = ()
     forks: tuple[Term, ...] = ()
+    led: tuple[Term, ...] = ()
+    led_from: int = 0
 
     @property
     def head(self) -> str | None:
@@ -60,11 +63,17 @@ class Lists:
         return max(filter(self.is_behind, self.stores), key=lambda mark: mark.epoch, default=None)
 
     def is_behind(self, mark: StoreMark) -> bool:
-        """Return True if the group's newest message has an epoch that the lists do not know, or know as another group's."""
-        if mark.epoch > self.epoch:
+        """Return True if the group's newest message has an epoch in which, for all the lists know, it was not the head."""
+        known = next((term.epoch for term in self.led if term.group == mark.group), 0)
+        if mark.epoch > max(known, self.led_from):
             return True
         owners = {term.group for term in self.consume if term.epoch == mark.epoch}
         return bool(owners) and mark.group not in owners and Term(mark.group, mark.epoch) not in self.forks
+
+    def with_leader(self, term: Term) -> tuple[Term, ...]:
+        """Return `led` with a group that was the head in an epoch."""
+        others = [one for one in self.led if one.group != term.group]
+        return tuple(sorted((*others, term), key=lambda one: one.group))
 
     def has_backlog(self, group: str) -> bool:
         """Return True if a group may hold messages that are not consumed."""

@@ -183,13 +183,18 @@ def repaired(lists: Lists) -> Lists:
     group sends.
 
     Terms that were drained after the lists' time join again, and are drained at once. If two groups took messages in one
-    epoch, the group that the lists do not know took them first.
+    epoch, the group that the lists do not know took them first. From then on all epochs of all groups are known.
     """
     behind = {mark.group: Term(mark.group, mark.epoch) for mark in lists.stores if lists.is_behind(mark)}
     terms = [*behind.values(), *(term for term in lists.consume if term.group not in behind)]
     epochs = [term.epoch for term in terms]
+    led = {one.group: 0 for one in (*lists.led, *terms, *lists.stores)}
+    for one in (*lists.led, *terms, *lists.stores):
+        led[one.group] = max(led[one.group], one.epoch)
+    leaders = tuple(Term(group, led[group]) for group in sorted(led) if led[group])
+    consume = tuple(sorted(terms, key=lambda term: term.epoch))
     forks = tuple(term for term in behind.values() if epochs.count(term.epoch) > 1)
-    return Lists(max(lists.epoch, *epochs) + 1, (), tuple(sorted(terms, key=lambda term: term.epoch)), (), forks)
+    return Lists(max(lists.epoch, *epochs) + 1, (), consume, (), forks, leaders)
 
 
 def _check_well(group: str, fault: Fault) -> None:
@@ -203,8 +208,9 @@ def _promoted(lists: Lists, candidates: Sequence[str], fault: Fault) -> Lists:
     for place, group in enumerate(candidates):
         if fault(group) is None:
             epoch = lists.epoch + 1
-            consume = (*lists.consume, Term(group, epoch))
-            return attrs.evolve(lists, epoch=epoch, send=tuple(candidates[place:]), consume=consume)
+            term = Term(group, epoch)
+            consume, led = (*lists.consume, term), lists.with_leader(term)
+            return attrs.evolve(lists, epoch=epoch, send=tuple(candidates[place:]), consume=consume, led=led)
     return attrs.evolve(lists, send=())
 
 
@@ -227,6 +233,7 @@ def fault_of(lists: Lists) -> tuple[str, str] | None:
     """Return the list and what is wrong in it, for lists that no row of the table leads to; None for sound ones."""
     groups = [term.group for term in lists.consume]
     epochs = [term.epoch for term in lists.consume]
+    leaders = [term.group for term in lists.led]
     last = lists.consume[-1] if lists.consume else None
     rows = (
         ("send", len(set(lists.send)) < len(lists.send), "has a group twice"),
@@ -234,6 +241,8 @@ def fault_of(lists: Lists) -> tuple[str, str] | None:
         ("consume", sorted(epochs) != epochs, "has epochs that go down"),
         ("consume", any(not 1 <= epoch <= lists.epoch for epoch in epochs), "has an epoch that is not one of 1 to epoch"),
         ("consume", lists.head is not None and last != Term(lists.head, lists.epoch), "does not end with the send list's head"),
+        ("led", len(set(leaders)) < len(leaders), "has a group twice"),
+        ("led", any(not 1 <= term.epoch <= lists.epoch for term in lists.led), "has an epoch that is not one of 1 to epoch"),
         ("send", not set(lists.send[1:]).isdisjoint(groups), "has a group after its head that is not consumed yet"),
     )  # fmt: skip
     return next(((name, what) for name, wrong, what in rows if wrong), None)

@@ -27,15 +27,25 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 
 
 def test_lists_as_they_are_written():
-    lists = Lists(7, ("b",), (Term("a", 5), Term("b", 7)))
-    data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]]}'
+    lists = Lists(7, ("b",), (Term("a", 5), Term("b", 7)), led=(Term("a", 5), Term("b", 7)))
+    data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]],"led":[["a",5],["b",7]]}'
     assert encode_lists(lists) == data
     assert decode_lists("/topics/T/0", data) == lists
 
 
+def test_lists_of_an_older_version_say_nothing_of_earlier_heads():
+    data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]]}'
+    lists = decode_lists("/topics/T/0", data)
+    assert lists == Lists(7, ("b",), (Term("a", 5), Term("b", 7)), led_from=7)
+    written = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]],"led_from":7}'
+    assert encode_lists(lists) == written
+    assert decode_lists("/topics/T/0", written) == lists
+
+
 def test_lists_that_a_store_has_overtaken_are_read_only_for_a_repair():
-    lists = Lists(3, (), (Term("b", 2), Term("a", 2)), (StoreMark("c", 5, 7),), (Term("b", 2),))
-    data = b'{"epoch":3,"send":[],"consume":[["b",2],["a",2]],"forks":[["b",2]],"stores":[["c",5,7]]}'
+    terms = Term("b", 2), Term("a", 2)
+    lists = Lists(3, (), terms, (StoreMark("c", 5, 7),), terms[:1], terms[::-1])
+    data = b'{"epoch":3,"send":[],"consume":[["b",2],["a",2]],"forks":[["b",2]],"led":[["a",2],["b",2]],"stores":[["c",5,7]]}'
     assert encode_lists(lists) == data
     assert read_lists("/topics/T/0", data) == lists
     with pytest.raises(Overtaken) as caught:
@@ -74,6 +84,8 @@ FAULTS = [
     (decode_lists, b'{"epoch":1,"send":[],"consume":[["a"]]}', "consume", "a list of"),
     (decode_lists, b'{"epoch":1,"send":[],"consume":[],"stores":[["a",1]]}', "stores", "a list of"),
     (decode_lists, b'{"epoch":1,"send":["a"],"consume":[["b",1]]}', "consume", "does not end with the send list's head"),
+    (decode_lists, b'{"epoch":1,"send":[],"consume":[],"led":[["a",2]]}', "led", "has an epoch that is not one of"),
+    (decode_lists, b'{"epoch":1,"send":[],"consume":[],"led_from":-1}', "led_from", "a number"),
     (decode_topic, b'{"queues":0,"groups":["a"],"together":false}', "queues", "1 to 65535"),
     (decode_topic, b'{"queues":1,"groups":[],"together":false}', "groups", "one or more"),
     (decode_topic, b'{"queues":1,"groups":["a","a"],"together":false}', "groups", "different broker names"),

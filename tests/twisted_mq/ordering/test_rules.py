@@ -66,6 +66,7 @@ ROWS = [
     # the coordinator went back: a store is newer than the lists, then each group says what it holds
     (Lists(1, ("a",), (A1,)), Reported(StoreMark("b", 2, 7)), well, Lists(1, ("a",), (A1,), (StoreMark("b", 2, 7),))),
     (Lists(1, (), (A1,)), Reported(StoreMark("b", 1, 7)), well, Lists(1, (), (A1,), (StoreMark("b", 1, 7),))),
+    (Lists(3), Reported(StoreMark("b", 1, 7)), well, Lists(3, (), (), (StoreMark("b", 1, 7),))),
     (
         Lists(1, (), (A1,), (StoreMark("b", 2, 7),)),
         Reported(StoreMark("a", 1, 6)),
@@ -89,9 +90,19 @@ ROWS = [
 
 @pytest.mark.parametrize(("before", "event", "fault", "after"), ROWS)
 def test_row(before, event, fault, after):
-    assert apply(before, event, fault) == after
+    found = apply(before, event, fault)
+    assert attrs.evolve(found, led=before.led) == after
     assert fault_of(before) is None
-    assert fault_of(after) is None
+    assert fault_of(found) is None
+    promoted = found.epoch > before.epoch
+    assert found.led == ((Term(found.head, found.epoch),) if promoted else ())
+
+
+def test_the_newest_epoch_of_each_head_is_kept():
+    lists = Lists()
+    for event in (Ready("b"), Ready("a"), Lost("b"), Drained("b", 1), Ready("b"), Lost("a"), Drained("a", 2)):
+        lists = apply(lists, event, well)
+    assert lists == Lists(3, ("b",), (Term("b", 3),), led=(Term("a", 2), Term("b", 3)))
 
 
 NOTHING = [
@@ -103,11 +114,12 @@ NOTHING = [
     (Lists(1, ("a",), (A1,)), Moved("a")),
     (Lists(2, ("b", "a"), (B2,)), Unreached("b", 1)),
     (Lists(2, ("b", "a"), (B2,)), Unreached("a", 2)),
-    (Lists(1, ("a", "b"), (A1,)), Reported(StoreMark("a", 1, 7))),
-    (Lists(2, ("b",), (B2,)), Reported(StoreMark("a", 1, 7))),
+    (Lists(1, ("a", "b"), (A1,), led=(A1,)), Reported(StoreMark("a", 1, 7))),
+    (Lists(2, ("b",), (B2,), led=(A1, B2)), Reported(StoreMark("a", 1, 7))),
+    (Lists(2, ("b",), (B2,), led_from=2), Reported(StoreMark("a", 1, 7))),
     (Lists(1, (), (A1,), (StoreMark("b", 2, 7),)), Reported(StoreMark("b", 1, 7))),
-    (Lists(3, (), (B2, Term("a", 2)), (), (B2,)), Reported(StoreMark("b", 2, 7))),
-    (Lists(3, (), (Term("a", 2),), (), (B2,)), Reported(StoreMark("b", 2, 7))),
+    (Lists(3, (), (B2, Term("a", 2)), (), (B2,), (Term("a", 2), B2)), Reported(StoreMark("b", 2, 7))),
+    (Lists(3, (), (Term("a", 2),), (), (B2,), (Term("a", 2), B2)), Reported(StoreMark("b", 2, 7))),
 ]
 
 
@@ -150,6 +162,8 @@ IMPOSSIBLE = [
     (Lists(2, ("a",), (A1,)), ("consume", "does not end with the send list's head")),
     (Lists(1, ("a",), ()), ("consume", "does not end with the send list's head")),
     (Lists(2, ("b", "a"), (A1, B2)), ("send", "has a group after its head that is not consumed yet")),
+    (Lists(2, led=(A1, Term("a", 2))), ("led", "has a group twice")),
+    (Lists(1, led=(B2,)), ("led", "has an epoch that is not one of 1 to epoch")),
 ]
 
 
@@ -158,13 +172,17 @@ def test_lists_that_no_event_leads_to_are_found(lists, fault):
     assert fault_of(lists) == fault
 
 
-OLD = Lists(3, ("a",), (B2, Term("a", 3)))
+A3 = Term("a", 3)
+OLD = Lists(3, ("a",), (B2, A3), led=(A3, B2))
+OLD_VERSION = attrs.evolve(OLD, led=(), led_from=3)
 REPAIRS = [
     # what the lists do not know is consumed behind what they know
-    (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 4)), (B2, Term("a", 3), Term("c", 4)), ()),
+    (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 4)), (B2, A3, Term("c", 4)), ()),
     (OLD, (StoreMark("a", 6), StoreMark("b", 5), StoreMark("c", 0)), (Term("b", 5), Term("a", 6)), ()),
+    (OLD_VERSION, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 4)), (B2, A3, Term("c", 4)), ()),
+    (OLD_VERSION, (StoreMark("a", 5), StoreMark("b", 1), StoreMark("c", 1)), (B2, Term("a", 5)), ()),
     # an epoch that was given twice: what the lists do not know was sent before they went back
-    (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 3)), (B2, C3, Term("a", 3)), (C3,)),
+    (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 3)), (B2, C3, A3), (C3,)),
 ]
 
 
@@ -172,9 +190,12 @@ REPAIRS = [
 def test_repair_has_all_consumed_that_stores_hold_and_raises_the_epoch(lists, stores, consume, forks):
     after = repaired(attrs.evolve(lists, stores=stores))
     newest = max(lists.epoch, *(mark.epoch for mark in stores))
-    assert after == Lists(newest + 1, (), consume, (), forks)
+    assert attrs.evolve(after, led=()) == Lists(newest + 1, (), consume, (), forks)
     assert fault_of(after) is None
-    assert [mark for mark in stores if after.is_behind(mark)] == []
+    for group, epoch, _leader in map(attrs.astuple, stores):
+        assert not after.is_behind(StoreMark(group, epoch))
+        known = max(epoch, *(term.epoch for term in (*lists.led, *lists.consume) if term.group == group), 0)
+        assert after.is_behind(StoreMark(group, known + 1)), "all is known from then on"
 
 
 GROUPS = st.sampled_from("abcd")

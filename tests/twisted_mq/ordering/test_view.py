@@ -89,7 +89,7 @@ class FollowingTests(ViewCase):
         self.declare("0")
         self.assertEqual(self.units, [("T", "0")])
         self.units.clear()
-        later = Lists(1, ("a",), (Term("a", 1),))
+        later = Lists(1, ("a",), (Term("a", 1),), led=(Term("a", 1),))
         self.commit(Put(unit_path("T", "0"), encode_lists(later), None))
         self.assertEqual((self.units, self.view.units["T", "0"]), ([("T", "0")], later))
         before = self.others
@@ -180,7 +180,7 @@ class ProblemTests(ViewCase):
         self.commit(Put(unit_path("T", "0"), encode_lists(Lists(4, ("b",), (Term("b", 4),))), None))
         self.assertEqual(self.view.problem_of("T", "0"), "/topics/T/0: epoch: must not be lower than 5, got 4")
         self.assertEqual(self.view.units, {})
-        mended = Lists(6, ("b",), (Term("b", 6),))
+        mended = Lists(6, ("b",), (Term("b", 6),), led=(Term("b", 6),))
         self.commit(Put(unit_path("T", "0"), encode_lists(mended), None))
         self.assertEqual((self.view.units["T", "0"], self.view.problems), (mended, {}))
 
@@ -251,8 +251,8 @@ class ChangeTests(ViewCase):
     def test_event_is_written(self) -> None:
         self.declare("0")
         self.join("a", 0, 1)
-        self.assertEqual(self.change(Ready("a")), Lists(1, ("a",), (Term("a", 1),)))
-        self.assertEqual(self.change(Ready("a")), Lists(1, ("a",), (Term("a", 1),)))
+        self.assertEqual(self.change(Ready("a")), Lists(1, ("a",), (Term("a", 1),), led=(Term("a", 1),)))
+        self.assertEqual(self.change(Ready("a")), Lists(1, ("a",), (Term("a", 1),), led=(Term("a", 1),)))
         node = self.ensemble.tree[unit_path("T", "0")]
         assert node is not None
         self.assertEqual(node.version, 1, "once")
@@ -273,15 +273,15 @@ class ChangeTests(ViewCase):
         for client, group in ((self.coordinator, "a"), (self.operator, "b")):
             defer.ensureDeferred(change(client, "T", "0", Ready(group), lambda _: None)).addBoth(results.append)
         self.run_for(1)
-        self.assertEqual(results[-1], Lists(1, ("a", "b"), (Term("a", 1),)))
+        self.assertEqual(results[-1], Lists(1, ("a", "b"), (Term("a", 1),), led=(Term("a", 1),)))
 
     def test_slave_says_nothing_while_its_masters_node_is_there(self) -> None:
-        self.declare("0", lists=Lists(1, (), (Term("a", 1),)))
+        self.declare("0", lists=Lists(1, (), (Term("a", 1),), led=(Term("a", 1),)))
         self.join("a", 0, 1)
         with self.assertRaises(Conflict):
             self.change(Drained("a", 1), is_absent(member_path("a", 0)))
         self.commit(Delete(member_path("a", 0)))
-        self.assertEqual(self.change(Drained("a", 1), is_absent(member_path("a", 0))), Lists(1))
+        self.assertEqual(self.change(Drained("a", 1), is_absent(member_path("a", 0))), Lists(1, led=(Term("a", 1),)))
         self.assertIsNone(self.ensemble.tree[member_path("a", 0)])
 
     def test_topic_that_is_not_declared(self) -> None:

@@ -13,6 +13,10 @@ import attrs
 from twisted_mq.reactor_threads import InThread
 
 
+LOOPBACK = frozenset({"127.0.0.1", "::1"})
+"""The addresses from which this machine's own connections come."""
+
+
 @attrs.frozen
 class HostNames:
     """The hosts as one broker sees them; `own_ip` is its registered address."""
@@ -21,22 +25,34 @@ class HostNames:
     in_thread: InThread
 
     def same(self, host: str) -> str:
-        """Return one text for each host: IPv4 as such, this machine by the address that others know."""
-        try:
-            ip = ipaddress.ip_address(host.strip("[]"))
-        except ValueError:
-            return host
-        ip = getattr(ip, "ipv4_mapped", None) or ip
-        return self.own_ip if ip.is_loopback else str(ip)
+        """Return one text for each host: IPv4 as such, this machine by the address that others know.
+
+        Other loopback addresses than LOOPBACK are hosts of their own: no connection comes from one that nobody asked for.
+        """
+        ip = _ip(host)
+        return host if ip is None else self.own_ip if str(ip) in LOOPBACK else str(ip)
 
     async def hosts_of(self, address: str) -> frozenset[str]:
-        """Return the host of host:port and, for a name, its addresses too, each as `same` returns it."""
+        """Return the host of host:port and, for a name, its addresses too, each as `same` returns it.
+
+        A machine may register any loopback address, as 127.0.1.1 that Debian gives to its name.
+        """
         name = address.rpartition(":")[0]
-        try:
-            ipaddress.ip_address(name.strip("[]"))
-        except ValueError:
-            return frozenset(self.same(one) for one in {name, *await self.in_thread(addresses_of, name)})
-        return frozenset([self.same(name)])
+        found = {name} if _ip(name) is not None else {name, *await self.in_thread(addresses_of, name)}
+        return frozenset(map(self._registered, found))
+
+    def _registered(self, host: str) -> str:
+        ip = _ip(host)
+        return self.own_ip if ip is not None and ip.is_loopback else self.same(host)
+
+
+def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return an address, as IPv4 if it is one in IPv6; None for a name."""
+    try:
+        ip = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return None
+    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def addresses_of(name: str) -> set[str]:

@@ -264,6 +264,15 @@ class AddressTests(RegisteredSlavesCase):
     def test_slave_on_the_masters_host_may_come_by_loopback(self) -> None:
         self.assertCounts(f"{MASTER}:10921", "127.0.0.1")
 
+    def test_slave_that_registers_debians_address_of_its_name_may_come_by_loopback(self) -> None:
+        self.assertCounts("127.0.1.1:10921", "127.0.0.1")
+
+    def test_other_loopback_addresses_are_not_the_masters_host(self) -> None:
+        self.registered({0: f"{MASTER}:10911", 1: f"{MASTER}:10921"})
+        self.look()
+        self.join("127.0.1.3")
+        self.assertEqual(self.copies(), [])
+
     def test_slave_that_registers_loopback_is_on_the_masters_host(self) -> None:
         self.assertCounts("127.0.0.1:10921", MASTER)
 

@@ -128,7 +128,7 @@ class ConsumerTests(TogetherCase):
             self.cluster.run(2)
             self.assertEqual(self.cluster.lists().consumed, Term(self.first, 1))
             self.master(self.first).commit(1, queue_id=queue_id)
-        self.cluster.until(lambda: self.cluster.lists() == Lists(2, (self.second,), (Term(self.second, 2),)))
+        self.cluster.until(lambda: self.cluster.lists().consume == (Term(self.second, 2),))
         self.cluster.run(0.1)
         self.assertEqual(self.master(self.second).pulled(0, queue_id=1)[2], [b"new"])
 
