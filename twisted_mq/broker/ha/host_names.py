@@ -12,7 +12,6 @@ import attrs
 
 from twisted_mq.reactor_threads import InThread
 
-
 LOOPBACK = frozenset({"127.0.0.1", "::1"})
 """The addresses from which this machine's own connections come."""
 
@@ -39,11 +38,9 @@ class HostNames:
         """
         name = address.rpartition(":")[0]
         found = {name} if _ip(name) is not None else {name, *await self.in_thread(addresses_of, name)}
-        return frozenset(map(self._registered, found))
-
-    def _registered(self, host: str) -> str:
-        ip = _ip(host)
-        return self.own_ip if ip is not None and ip.is_loopback else self.same(host)
+        return frozenset(map(self.same, found)) | {
+            self.own_ip for one in found if getattr(_ip(one), "is_loopback", False)
+        }
 
 
 def _ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.ordered_groups import Client, Cluster
-from twisted_mq.ordering.lists import Lists, Term
+from twisted_mq.ordering.lists import Term
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.batch_entry import encode_entry
 from twisted_mq.protocol.layouts.record_codec import decode_message
