@@ -188,9 +188,9 @@ def repaired(lists: Lists) -> Lists:
     behind = {mark.group: Term(mark.group, mark.epoch) for mark in lists.stores if lists.is_behind(mark)}
     terms = [*behind.values(), *(term for term in lists.consume if term.group not in behind)]
     epochs = [term.epoch for term in terms]
-    led = {one.group: 0 for one in (*lists.led, *terms, *lists.stores)}
-    for one in (*lists.led, *terms, *lists.stores):
-        led[one.group] = max(led[one.group], one.epoch)
+    led: dict[str, int] = {}
+    for one in (*lists.led, *terms, *(Term(mark.group, mark.epoch) for mark in lists.stores)):
+        led[one.group] = max(led.get(one.group, 0), one.epoch)
     leaders = tuple(Term(group, led[group]) for group in sorted(led) if led[group])
     consume = tuple(sorted(terms, key=lambda term: term.epoch))
     forks = tuple(term for term in behind.values() if epochs.count(term.epoch) > 1)
