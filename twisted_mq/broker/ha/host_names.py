@@ -26,7 +26,7 @@ class HostNames:
     def same(self, host: str) -> str:
         """Return one text for each host: IPv4 as such, this machine by the address that others know.
 
-        Other loopback addresses than LOOPBACK are hosts of their own: no connection comes from one that nobody asked for.
+        Other loopback addresses than LOOPBACK are hosts of their own: a slave connects from one only if its settings say so.
         """
         ip = _ip(host)
         return host if ip is None else self.own_ip if str(ip) in LOOPBACK else str(ip)
