@@ -1,7 +1,7 @@
 """A week of operations in an hour, with real processes beside a load: `python -m tests.week.run [--minutes 60] [--keep DIR]`.
 
-Two masters with a slave each; every day has its work, done by the project's own commands. The clocks of the servers are put
-a day ahead between two days. At the end no send has failed, every message has come, all stores are sound, and no server has
+Two masters with a slave each; every day has its work, done by the project's own commands. On Monday the servers' time of day is
+put ahead by several days. At the end no send has failed, every message has come, all stores are sound, and no server has
 logged a failure of its own. With `--minutes 0` no day lasts longer than its work.
 """
 
