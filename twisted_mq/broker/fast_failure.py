@@ -15,6 +15,11 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 
 Limit = Callable[[BrokerOptions], int]
 
+LEAST_MS = 1
+"""A limit of 0 counts as this one. Apache's broker looks for late requests every 10 ms, so that with a limit of 0 it still
+serves those that are processed in between.
+"""
+
 NEVER: frozenset[int] = frozenset(
     {
         RequestCode.UNREGISTER_CLIENT,
@@ -81,7 +86,7 @@ class FastFailure:
         limit = LIMITS.get(command.code)
         most_ms = options.wait_time_mills_in_admin_broker_queue if limit is None else limit(options)
         waited_ms = int(waited_seconds * 1000)
-        if waited_ms < most_ms:
+        if waited_ms < max(LEAST_MS, most_ms):
             return None
         remark = "broker busy, start flow control for a while, period in queue: "
         return BrokerError(

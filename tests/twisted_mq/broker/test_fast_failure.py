@@ -56,6 +56,13 @@ def test_settings_decide_while_the_broker_runs() -> None:
     assert decide(send, 0.05, 1) is None
 
 
+@pytest.mark.parametrize("most_ms", [0, 1])
+def test_a_limit_of_0_refuses_what_waited_for_a_millisecond_and_serves_the_rest(most_ms: int) -> None:
+    assert waited(RequestCode.SEND_MESSAGE_V2, 0, wait_time_mills_in_send_queue=most_ms) is None
+    assert waited(RequestCode.SEND_MESSAGE_V2, 1, wait_time_mills_in_send_queue=most_ms) is not None
+    assert waited(RequestCode.PULL_MESSAGE, 0, wait_time_mills_in_pull_queue=0) is None
+
+
 def test_offsets_and_members_are_never_refused() -> None:
     assert waited(RequestCode.UPDATE_CONSUMER_OFFSET, 100_000) is None
     assert waited(RequestCode.UNREGISTER_CLIENT, 100_000) is None
