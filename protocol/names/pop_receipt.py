@@ -61,7 +61,7 @@ class Receipt:
     @classmethod
     def parse(cls, text: str) -> Receipt:
         """Raises ReceiptError, which names the field and its value."""
-        plain = _plain(text)
+        plain = _plain_or_longer(text)
         if plain is not None:
             start, popped, invisible, revive, mark, broker_name, queue_id, offset = plain.groups()
             return cls(
@@ -73,11 +73,15 @@ class Receipt:
         return cls(*(_field(index, part) for index, part in enumerate(parts[: len(_NAMES)])))  # type: ignore[arg-type]
 
 
-_plain = re.compile(
-    r"([0-9]{1,18}) ([0-9]{1,18}) ([0-9]{1,18}) ([0-9]{1,9}) ([^ ]*) ([^ ]*) ([0-9]{1,9}) ([0-9]{1,18})(?: .*)?",
-    re.DOTALL,
-).fullmatch
-"""A receipt as brokers write nearly all of them: eight fields or more, without signs, no number near its limit."""
+_PLAIN = r"([0-9]{1,18}) ([0-9]{1,18}) ([0-9]{1,18}) ([0-9]{1,9}) ([^ ]*) ([^ ]*) ([0-9]{1,9}) ([0-9]{1,18})"
+"""A receipt as brokers write nearly all of them: eight fields, without signs, no number near its limit."""
+_plain = re.compile(_PLAIN).fullmatch
+_plain_or_longer = re.compile(rf"{_PLAIN}(?: .*)?", re.DOTALL).fullmatch
+
+
+def full_receipt(text: str) -> str:
+    """Return a receipt with all its eight fields and no further ones. Raises ReceiptError."""
+    return text if _plain(text) else Receipt.parse(text).encode()
 
 
 def _field(index: int, part: str) -> str | int:

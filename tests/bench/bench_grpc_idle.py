@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=2000)
     arguments = parser.parse_args()
-    server = Server("h2 with broker")
+    server = Server("own with broker")
     idle = Idle(server.address)
     try:
         sends(server, arguments.calls)

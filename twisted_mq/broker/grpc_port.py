@@ -13,6 +13,7 @@ from twisted.internet import defer
 from twisted_mq.access.accounts import DISABLED
 from twisted_mq.access.server_access import ServerAccess
 from twisted_mq.broker.controller import BrokerController
+from twisted_mq.broker.processors.pop_ack_handed import HandedAcks
 from twisted_mq.broker.processors.send_handed import HandedSends
 from twisted_mq.broker.request_table import Served
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE
@@ -54,7 +55,10 @@ def grpc_port(
         check_resource=access.check_resource if access.checks else None,
     )
     if served.columns is not None:
-        local = attrs.evolve(local, put_plain=HandedSends(served.columns).put)
+        acks = HandedAcks(broker)
+        local = attrs.evolve(
+            local, put_plain=HandedSends(served.columns).put, may_ack=acks.may_take, ack_plain=acks.take
+        )
     parts = Parts(
         options, LocalBrokers(local, broker.clock), broker.clock, broker.options.max_message_size, broker.rotation
     )

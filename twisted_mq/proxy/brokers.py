@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from twisted.internet import defer
 
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicRouteData
+from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.rights import Wanted
@@ -30,17 +31,26 @@ class PlainColumns(NamedTuple):
     born_timestamps: Sequence[int]
 
 
+class PlainPop(NamedTuple):
+    """An unordered pop of one queue by a group. `topic` may be the group's retry topic. Times are in ms."""
+
+    topic: str
+    group: str
+    queue_id: int
+    start_offset: int
+    pop_time: int
+    invisible_time: int
+    revive_queue_id: int
+
+
 class OwnBroker(Protocol):
     """The broker of this process: what it does at once. Rights are not checked here."""
 
-    @property
-    def broker_name(self) -> str: ...
-
-    def has_topic_now(self, topic: str) -> bool:
-        """Return whether `Brokers.route` would return a route now."""
+    def dispatch(self) -> None:
+        """Make visible what calls appended: it is visible before their clients have their answers."""
 
     def queue_ids_now(self, topic: str) -> Sequence[int]:
-        """Return the writable queues of a topic, if that is known now and no other broker has the topic; otherwise none."""
+        """Return this broker's writable queues of a topic, if that is known now; otherwise none."""
 
     def type_now(self, topic: str) -> str:
         """Return the topic's attribute message.type; NORMAL without one."""
@@ -48,10 +58,11 @@ class OwnBroker(Protocol):
     def put_plain(self, client: GrpcClient, columns: PlainColumns) -> Sequence[int]:
         """Store the first messages, up to one that needs a request. Return the queue offset of each that was stored."""
 
-    def ask_now(
-        self, client: GrpcClient, command: RemotingCommand
-    ) -> RemotingCommand | defer.Deferred[RemotingCommand]:
-        """Return the answer to an unsigned request, now or later. Raises what its processor raises."""
+    def may_ack(self, topic: str, receipt: Receipt) -> bool:
+        """Return whether `ack_plain` takes a message of this topic, which may be a retry topic."""
+
+    def ack_plain(self, pop: PlainPop, queue_offsets: Sequence[int]) -> None:
+        """Acknowledge messages of one pop, each of which `may_ack` allows."""
 
 
 class Brokers(Protocol):
@@ -62,6 +73,9 @@ class Brokers(Protocol):
 
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
         """Return the brokers of a topic and their queues. Fails with TopicNotFound."""
+
+    def serves(self, broker_name: str) -> bool:
+        """Return whether requests to this broker are sent. A broker serves only itself, although routes have all brokers."""
 
     def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
         """Return host and port where clients reach a broker by gRPC; None if clients use the address of this proxy."""

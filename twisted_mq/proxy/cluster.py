@@ -94,6 +94,9 @@ class ClusterBrokers:
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
         return self._fresh.get(("route", topic), functools.partial(self._routes.update, topic))
 
+    def serves(self, broker_name: str) -> bool:
+        return True
+
     def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
         """Return where the clients found this proxy."""
         return None

@@ -32,7 +32,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     RESERVED_PROPERTIES,
 )
-from twisted_mq.proxy.messages import DeadLetterQueue, DigestType, Encoding, Message, MessageType
+from twisted_mq.proxy.messages import DeadLetterQueue, DigestType, Encoding, MessageType
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.proxy.times import milliseconds, set_time, timestamp
 
@@ -142,10 +142,11 @@ def _inflated(body: bytes, most_bytes: int) -> bytes:
     return inflated
 
 
-def handed_out(message: MessageExt, topic: str, receipt: str | None) -> Any:
-    """Convert a stored message for clients. The body is not compressed, whatever its stored form is."""
+def hand_out(made: Any, message: MessageExt, topic: str, handle: str | None = None) -> Any:
+    """Fill an empty Message for clients with a stored message, and return it. The body is not compressed, whatever its stored
+    form is.
+    """
     properties = message.properties
-    made = Message()
     made.topic.name = topic
     made.body = message.body
     users = {name: value for name, value in properties.items() if name not in _NOT_OF_USERS}
@@ -172,8 +173,8 @@ def handed_out(message: MessageExt, topic: str, receipt: str | None) -> Any:
         system.delivery_timestamp.CopyFrom(timestamp(due))
     if PROPERTY_SHARDING_KEY in properties:
         system.message_group = properties[PROPERTY_SHARDING_KEY]
-    if receipt is not None:
-        system.receipt_handle = receipt
+    if handle is not None:
+        system.receipt_handle = handle
     system.queue_id = message.queue_id
     system.queue_offset = message.queue_offset
     system.delivery_attempt = message.reconsume_times + 1

@@ -29,7 +29,7 @@ class Handle:
 
     def encode(self) -> str:
         """Return the text that a client gets."""
-        return f"{self.receipt.encode()} {self.physical_offset}"
+        return handle_text(self.receipt.encode(), self.physical_offset)
 
     def topic(self, topic: str, group: str) -> str:
         """Return the topic that the message was taken from: the one popped, or the group's retry topic. Raises ProxyError."""
@@ -44,6 +44,11 @@ class Handle:
             self.receipt, pop_time=pop_time, invisible_time=invisible_time, revive_queue_id=revive_queue_id
         )
         return attrs.evolve(self, receipt=receipt)
+
+
+def handle_text(receipt: str, physical_offset: int) -> str:
+    """Return the handle with a full receipt."""
+    return f"{receipt} {physical_offset}"
 
 
 def parse_handle(text: str) -> Handle:

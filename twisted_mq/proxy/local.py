@@ -23,11 +23,12 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import UnregisterClientRequestHeader
+from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import decode_frame
 from twisted_mq.protocol.wire.signature import Credentials, sign
-from twisted_mq.proxy.brokers import CALL_SECONDS, OwnBroker, PlainColumns
+from twisted_mq.proxy.brokers import CALL_SECONDS, OwnBroker, PlainColumns, PlainPop
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.queues import writable
 from twisted_mq.proxy.registrations import consumer_data, groups_of
@@ -60,6 +61,10 @@ class LocalBroker:
     """Returns the route that `route` would fire with at once; None if it would wait or fail."""
     put_plain: Callable[..., Sequence[int]] = lambda *_: ()
     """Stores plain messages of a client, whose columns follow: see `OwnBroker.put_plain`."""
+    may_ack: Callable[[str, int, int, int], bool] = lambda *_: False
+    """Returns whether `ack_plain` takes the message with this topic, queue, queue offset and queue of the revive log."""
+    ack_plain: Callable[..., None] = lambda *_: None
+    """Acknowledges messages of one pop: the fields of a PlainPop follow, and the queue offsets."""
     check_resource: Callable[[GrpcClient, str | None, int, tuple[Action, ...], Resource], None] | None = None
     """Raises BrokerError if a user may do none of the actions. It is None itself if users are not checked."""
 
@@ -83,6 +88,9 @@ class LocalBrokers:
     def route(self, topic: str) -> defer.Deferred[TopicRouteData]:
         return self._broker.route(topic)
 
+    def serves(self, broker_name: str) -> bool:
+        return broker_name == self._broker.broker_name
+
     def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
         return self._broker.grpc_address(broker_name, address)
 
@@ -101,7 +109,7 @@ class LocalBrokers:
         unwanted: Callable[[RemotingCommand], None] | None = None,
     ) -> defer.Deferred[RemotingCommand]:
         """See `Brokers.ask`. Requests for another broker are refused. Cancelling a call cancels the pop that it holds."""
-        if broker_name != self._broker.broker_name:
+        if not self.serves(broker_name):
             remark = f"broker {broker_name} is not served here; this is broker {self._broker.broker_name}"
             return defer.fail(BrokerError(ResponseCode.SYSTEM_ERROR, remark))
         processor = self._broker.processors.get(command.code)
@@ -119,6 +127,7 @@ class LocalBrokers:
         return answer.addCallback(_as_command)
 
     def _dispatch_soon(self) -> None:
+        """Dispatch at the end of the present read, or else in the next turn."""
         if self._dispatching is None:
             self._dispatching = self._clock.callLater(0, self._dispatch)
 
@@ -132,8 +141,10 @@ class LocalBrokers:
     def broker_name(self) -> str:
         return self._broker.broker_name
 
-    def has_topic_now(self, topic: str) -> bool:
-        return self._broker.present_route(topic) is not None
+    def dispatch(self) -> None:
+        if self._dispatching is not None:
+            self._dispatching.cancel()
+            self._dispatch()
 
     def queue_ids_now(self, topic: str) -> Sequence[int]:
         route = self._broker.present_route(topic)
@@ -143,12 +154,9 @@ class LocalBrokers:
         if known is None or known[0] is not route:
             if len(self._queues) >= MOST_TOPICS:
                 self._queues.clear()
-            known = self._queues[topic] = route, self._own_queue_ids(route)
+            own = [queue_id for name, queue_id in writable(route) if self.serves(name)]
+            known = self._queues[topic] = route, own
         return known[1]
-
-    def _own_queue_ids(self, route: TopicRouteData) -> Sequence[int]:
-        queues = writable(route)
-        return [number for _, number in queues] if {name for name, _ in queues} == {self._broker.broker_name} else ()
 
     def type_now(self, topic: str) -> str:
         return self._broker.message_type(topic)
@@ -159,13 +167,16 @@ class LocalBrokers:
             self._dispatch_soon()
         return offsets
 
-    def ask_now(
-        self, client: GrpcClient, command: RemotingCommand
-    ) -> RemotingCommand | defer.Deferred[RemotingCommand]:
-        command.language = client.language
-        answer: Any = self._broker.processors[command.code](client, command)
+    def may_ack(self, topic: str, receipt: Receipt) -> bool:
+        return (
+            receipt.broker_name == self._broker.broker_name
+            and not receipt.is_order
+            and self._broker.may_ack(topic, receipt.queue_id, receipt.queue_offset, receipt.revive_queue_id)
+        )
+
+    def ack_plain(self, pop: PlainPop, queue_offsets: Sequence[int]) -> None:
+        self._broker.ack_plain(*pop, queue_offsets)
         self._dispatch_soon()
-        return answer.addCallback(_as_command) if isinstance(answer, defer.Deferred) else _as_command(answer)
 
     def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
         return defer.execute(self._permit, client, wanted)

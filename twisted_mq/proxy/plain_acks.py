@@ -1,23 +1,19 @@
-"""Acknowledges messages of one client together: what `Receiving.ack` does for each call, without waiting.
+"""Acknowledges messages of one client together: what `Receiving.ack` does for each call, with one request for each pop.
 
-A request is plain if it has one entry, with a handle of this process's broker. All others are left to `Receiving.ack`.
-A test holds answers and effects of both equal.
+A request is plain if it has one entry, with a handle of an unordered pop of this process's broker, and if nothing is to be
+said against it. All others are left to `Receiving.ack`: nothing is refused here. A test holds answers and effects of both
+equal.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
-from twisted.internet import defer
 
-from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.protocol.headers import AckMessageRequestHeader
-from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.proxy.brokers import OwnBroker
+from twisted_mq.proxy.brokers import OwnBroker, PlainPop
 from twisted_mq.proxy.checks import checked_group, checked_topic
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.grpc.framing import frame
@@ -25,13 +21,10 @@ from twisted_mq.proxy.handles import parse_handle
 from twisted_mq.proxy.messages import AckMessageRequest, AckMessageResponse, AckMessageResultEntry, Resource
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.renewal import Renewal
-from twisted_mq.proxy.requests import make_request, succeeded
-from twisted_mq.proxy.statuses import ProxyError, ok, status_of
+from twisted_mq.proxy.statuses import ProxyError, ok
 
 MOST_NAME = 255
 """The limit of a name in characters: that of a group."""
-Answer: TypeAlias = bytes | Awaitable[Any]
-"""An answer as it goes on its stream, or one of protobuf's class that comes later or is no success."""
 
 
 class Ack(NamedTuple):
@@ -74,63 +67,55 @@ class PlainAcks:
         self._parts = parts
         self._renewal = renewal
         self._own = own
-        self._success: Any = AckMessageResponse(status=ok(), entries=[AckMessageResultEntry(status=ok())])
-        """The answer to every acknowledgement that succeeds, except for the message's id and handle."""
+        self._answer: Any = AckMessageResponse(status=ok(), entries=[AckMessageResultEntry(status=ok())])
+        """The answer to every plain acknowledgement, except for the message's id and handle."""
 
-    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> list[Answer]:
-        """Acknowledge the first messages, up to a request that is not plain. Return the answer to each: one that is a success
-        now as it goes on its stream.
+    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> list[bytes]:
+        """Acknowledge the first messages, up to a request that is not plain. Return their answers, as they go on their
+        streams.
         """
-        answers: list[Answer] = []
+        acks: list[Ack] = []
+        pops: dict[PlainPop, list[int]] = {}
         now_ms = self._parts.now_ms()
         for request in requests:
             ack = read_ack(request)
-            answer = None if ack is None else self._answer(client, ack, now_ms)
-            if answer is None:
+            place = None if ack is None else self._place(client, ack, now_ms)
+            if ack is None or place is None:
                 break
-            answers.append(answer)
-        return answers
+            pop, queue_offset = place
+            pops.setdefault(pop, []).append(queue_offset)
+            acks.append(ack)
+        for pop, queue_offsets in pops.items():
+            self._own.ack_plain(pop, queue_offsets)
+        return [self._answered(one) for one in acks]
 
-    def _answer(self, client: GrpcClient, ack: Ack, now_ms: int) -> Answer | None:
-        """Acknowledge a message. Return None, and change nothing, if `Receiving.ack` has to look at the request."""
+    def _place(self, client: GrpcClient, ack: Ack, now_ms: int) -> tuple[PlainPop, int] | None:
+        """Return the pop of a message and its queue offset, and stop renewing it. Return None, and change nothing, if
+        `Receiving.ack` has to look at the request.
+        """
         try:
             handle = parse_handle(ack.text)
             topic = handle.topic(ack.topic, ack.group)
         except ProxyError:
             return None
-        if handle.receipt.broker_name != self._own.broker_name or not self._own.has_topic_now(ack.topic):
+        if not self._own.may_ack(topic, handle.receipt):
             return None
         renewed = self._renewal.remove(client, ack.group, ack.message_id, ack.text)
         if renewed is None and handle.expires_ms <= now_ms:
             return None
         receipt = (renewed or handle).receipt
-        header = AckMessageRequestHeader(
-            consumer_group=ack.group,
-            topic=topic,
-            queue_id=receipt.queue_id,
-            extra_info=receipt.encode(),
-            offset=receipt.queue_offset,
+        pop = PlainPop(
+            topic,
+            ack.group,
+            receipt.queue_id,
+            receipt.start_offset,
+            receipt.pop_time,
+            receipt.invisible_time,
+            receipt.revive_queue_id,
         )
-        try:
-            answer = self._own.ask_now(client, make_request(RequestCode.ACK_MESSAGE, header))
-        except Exception as error:
-            answer = defer.fail(error)
-        if not isinstance(answer, defer.Deferred) and answer.code == ResponseCode.SUCCESS:
-            return self._succeeded(ack)
-        return _settled(ack, answer)
+        return pop, receipt.queue_offset
 
-    def _succeeded(self, ack: Ack) -> bytes:
-        entry = self._success.entries[0]
+    def _answered(self, ack: Ack) -> bytes:
+        entry = self._answer.entries[0]
         entry.message_id, entry.receipt_handle = ack.message_id, ack.text
-        return frame(self._success.SerializeToString())
-
-
-async def _settled(ack: Ack, answer: RemotingCommand | defer.Deferred[RemotingCommand]) -> Any:
-    """Return the answer to a plain acknowledgement, once the broker has answered."""
-    try:
-        succeeded(await answer if isinstance(answer, defer.Deferred) else answer)
-        found = ok()
-    except (ProxyError, ProtocolError) as error:
-        found = status_of(error)
-    entry = AckMessageResultEntry(message_id=ack.message_id, receipt_handle=ack.text, status=found)
-    return AckMessageResponse(status=found, entries=[entry])
+        return frame(self._answer.SerializeToString())

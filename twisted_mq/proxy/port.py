@@ -48,6 +48,7 @@ class GrpcPort:
             **Reflection([MESSAGING, HEALTH]).methods(),
         }
         self.shared = Shared(methods, parts.clock, limits, Budget(connections), parts.rotation)
+        self.shared.end_of_read = None if parts.brokers.own is None else parts.brokers.own.dispatch
         self.factory = GrpcServerFactory(self.shared, max_connections)
         self.clock = parts.clock
         self._encryption = encryption

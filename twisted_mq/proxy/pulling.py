@@ -27,7 +27,7 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.proxy.brokers import CALL_SECONDS
 from twisted_mq.proxy.checks import checked_group, checked_topic
 from twisted_mq.proxy.client import GrpcClient
-from twisted_mq.proxy.conversion import handed_out
+from twisted_mq.proxy.conversion import hand_out
 from twisted_mq.proxy.filters import subscription_of
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.messages import (
@@ -86,7 +86,9 @@ class Pulling:
         found = ok() if chosen else NOT_FOUND.get(result.status, NOT_FOUND[PullStatus.NO_MATCHED_MSG])
         await call.send(PullMessageResponse(status=found))
         for message in chosen:
-            await call.send(PullMessageResponse(message=handed_out(message, topic, None)))
+            response = PullMessageResponse()
+            hand_out(response.message, message, topic)
+            await call.send(response)
         await call.send(PullMessageResponse(next_offset=result.next_begin_offset))
         return found
 

@@ -25,7 +25,7 @@ from twisted_mq.protocol.headers import (
 )
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.messages.subscription import selects
-from twisted_mq.protocol.names.pop_receipt import Receipt, offset_count_key, parse_order_counts
+from twisted_mq.protocol.names.pop_receipt import Receipt, full_receipt, offset_count_key, parse_order_counts
 from twisted_mq.protocol.text.properties import PROPERTY_POP_CK, PROPERTY_TAGS
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
@@ -39,10 +39,10 @@ from twisted_mq.proxy.checks import (
     checked_topic,
 )
 from twisted_mq.proxy.client import GrpcClient
-from twisted_mq.proxy.conversion import handed_out
+from twisted_mq.proxy.conversion import hand_out
 from twisted_mq.proxy.filters import subscription_of
 from twisted_mq.proxy.grpc.calls import Call
-from twisted_mq.proxy.handles import UNKNOWN_OFFSET, Handle, live_handle
+from twisted_mq.proxy.handles import UNKNOWN_OFFSET, Handle, handle_text, live_handle, parse_handle
 from twisted_mq.proxy.messages import (
     AckMessageResponse,
     AckMessageResultEntry,
@@ -68,10 +68,14 @@ DEFAULT_REQUEST_MS = 3000
 
 @attrs.frozen
 class Received:
-    """A message of a pop, with its handle."""
+    """A message of a pop. `text` is its handle as the client gets it."""
 
     message: MessageExt
-    handle: Handle
+    text: str
+
+    @property
+    def handle(self) -> Handle:
+        return parse_handle(self.text)
 
 
 class Receiving:
@@ -146,12 +150,12 @@ class Receiving:
         try:
             while left and not call.is_over:
                 one = left[0]
-                text = one.handle.encode()
-                made = handed_out(one.message, topic, text)
-                waiting = call.send(ReceiveMessageResponse(message=made))
+                response = ReceiveMessageResponse()
+                hand_out(response.message, one.message, topic, one.text)
+                waiting = call.send(response)
                 left.pop(0)
                 if renews:
-                    key = group, made.system_properties.message_id, text
+                    key = group, response.message.system_properties.message_id, one.text
                     self.renewal.add(client, topic, key, one.handle)
                     renewed.append(key)
                 await waiting
@@ -190,7 +194,9 @@ class Receiving:
         return left_ms - RESERVE_MS
 
     async def _broker_name(self, topic: str, wanted: str) -> str:
+        """Return the broker to receive from: the one that the client wants, if it is served here, otherwise each in turn."""
         names = [broker.broker_name for broker, _ in readable(await self._brokers.route(topic))]
+        names = [one for one in names if self._brokers.serves(one)]
         if wanted in names:
             return wanted
         if not names:
@@ -206,10 +212,10 @@ class Receiving:
             counts = parse_order_counts(decode_header(PopMessageResponseHeader, answer).order_count_info)
         received = []
         for message in result.messages:
-            receipt = Receipt.parse(message.properties[PROPERTY_POP_CK])
+            receipt = full_receipt(message.properties[PROPERTY_POP_CK])
             if counts:
-                message = _counted(message, receipt, counts)
-            received.append(Received(message, Handle(receipt, message.physical_offset)))
+                message = _counted(message, Receipt.parse(receipt), counts)
+            received.append(Received(message, handle_text(receipt, message.physical_offset)))
         return received
 
     def _give_back(self, client: GrpcClient, topic: str, group: str, received: Iterable[Received]) -> None:

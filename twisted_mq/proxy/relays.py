@@ -21,8 +21,14 @@ from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.proxy.client import GrpcClient
-from twisted_mq.proxy.conversion import handed_out
-from twisted_mq.proxy.messages import Code, PrintThreadStackTraceCommand, TelemetryCommand, VerifyMessageCommand
+from twisted_mq.proxy.conversion import hand_out
+from twisted_mq.proxy.messages import (
+    Code,
+    Message,
+    PrintThreadStackTraceCommand,
+    TelemetryCommand,
+    VerifyMessageCommand,
+)
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.registrations import consumer_data
 from twisted_mq.proxy.statuses import ok
@@ -117,7 +123,7 @@ class Relays:
             message = decode_message(request.body)
         except RecordError as error:
             return defer.fail(RemotingSendError(f"message for client {client.client_id} cannot be read: {error}"))
-        made = handed_out(message, message.topic, None)
+        made = hand_out(Message(), message, message.topic)
         return self._send(
             client,
             request,

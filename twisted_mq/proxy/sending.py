@@ -163,7 +163,8 @@ class Sending:
         if known is None or known[0] is not route:
             if len(self._queues) >= MOST_ROUTES:
                 self._queues.clear()
-            known = self._queues[topic] = route, writable(route)
+            served = [one for one in writable(route) if self._brokers.serves(one[0])]
+            known = self._queues[topic] = route, served
         return known[1]
 
     async def _check_type(self, topic: str, sent: list[Outgoing]) -> None:

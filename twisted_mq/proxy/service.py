@@ -37,6 +37,8 @@ StreamHandle = Callable[[GrpcClient, Call, Any], Awaitable[Any]]
 """Sends its answers, and returns their status."""
 Find = Callable[[Call, Any, str | None], Awaitable[GrpcClient]]
 """Returns the client of a call with this request, signed by this user."""
+Take = Callable[[GrpcClient, Sequence[bytes]], Sequence[bytes]]
+"""Handles the first of a client's encoded requests, up to one that is not plain; returns their answers in frames."""
 
 OK = int(Code.Value("OK"))
 
@@ -62,8 +64,8 @@ class MessagingService:
         """Handles calls of one read together, by method. Empty if brokers are asked over the network, or if users are
         authenticated."""
         if own is not None:
-            self._together["SendMessage"] = self._sends_together(PlainSends(parts, own, self.sending.turn))
-            self._together["AckMessage"] = self._acks_together(PlainAcks(parts, own, self.receiving.renewal))
+            self._together["SendMessage"] = self._taken("SendMessage", PlainSends(parts, own, self.sending.turn).take)
+            self._together["AckMessage"] = self._taken("AckMessage", PlainAcks(parts, own, self.receiving.renewal).take)
         self.telemetry = Telemetry(parts, self.clients, self.presence, self.sending.transactions, authentication.check)
 
     def start(self) -> None:
@@ -113,33 +115,17 @@ class MessagingService:
         request = messages.METHODS[name][0]
         return Method(message_class(request), answered, together=self._together.get(name))
 
-    def _sends_together(self, plain: PlainSends) -> Together:
-        """Return what sends the plain messages of one client together."""
+    def _taken(self, name: str, take: Take) -> Together:
+        """Return what handles plain calls of one client together, and counts their answers: all are successes."""
 
-        def take(call: Call, requests: Sequence[bytes]) -> Sequence[bytes]:
+        def taken(call: Call, requests: Sequence[bytes]) -> Sequence[bytes]:
             client = self._known(call)
-            answers = [] if client is None else plain.take(client, requests)
+            answers = [] if client is None else take(client, requests)
             if answers:
-                self.counts["SendMessage", OK] += len(answers)
+                self.counts[name, OK] += len(answers)
             return answers
 
-        return take
-
-    def _acks_together(self, plain: PlainAcks) -> Together:
-        """Return what takes the plain acknowledgements of one client together."""
-
-        def counted(call: Call, answer: bytes | Awaitable[Any]) -> bytes | defer.Deferred[Any]:
-            if not isinstance(answer, bytes):
-                return defer.ensureDeferred(self._counted("AckMessage", call, answer))
-            self.counts["AckMessage", OK] += 1
-            return answer
-
-        def take(call: Call, requests: Sequence[bytes]) -> Sequence[bytes | defer.Deferred[Any]]:
-            client = self._known(call)
-            answers = [] if client is None else plain.take(client, requests)
-            return [counted(call, one) for one in answers]
-
-        return take
+        return taken
 
     def _known(self, call: Call) -> GrpcClient | None:
         """Return the client of a call; None if the call has to be refused."""

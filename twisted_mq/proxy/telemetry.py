@@ -18,10 +18,10 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.proxy.checks import check_count, checked_group, checked_topic
 from twisted_mq.proxy.client import CONSUMERS, PRODUCER, GrpcClient
 from twisted_mq.proxy.clients import Clients
-from twisted_mq.proxy.conversion import handed_out
+from twisted_mq.proxy.conversion import hand_out
 from twisted_mq.proxy.grpc.calls import Call
 from twisted_mq.proxy.grpc.status import GrpcStatus
-from twisted_mq.proxy.messages import RecoverOrphanedTransactionCommand, TelemetryCommand
+from twisted_mq.proxy.messages import Message, RecoverOrphanedTransactionCommand, TelemetryCommand
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.presence import Presence
 from twisted_mq.proxy.relays import Relays
@@ -145,7 +145,7 @@ class Telemetry:
     def _check_transaction(self, client: GrpcClient, command: RemotingCommand) -> None:
         header = decode_header(CheckTransactionStateRequestHeader, command)
         message = decode_message(command.body)
-        made = handed_out(message, message.topic, None)
+        made = hand_out(Message(), message, message.topic)
         transaction_id = header.transaction_id or made.system_properties.message_id
         self._transactions.remember(
             client.client_id,

@@ -48,6 +48,9 @@ class ScriptedBrokers:
         broker = BrokerData(cluster="c", broker_name="broker-a", broker_addrs={0: "10.0.0.1:10911"})
         return defer.succeed(TopicRouteData(queue_datas=[queues], broker_datas=[broker]))
 
+    def serves(self, broker_name: str) -> bool:
+        return True
+
     def endpoint_of(self, broker_name: str, address: str) -> tuple[str, int] | None:
         return "10.0.0.1", 8081
 

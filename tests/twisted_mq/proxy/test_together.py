@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -19,12 +20,14 @@ from tests.support.broker import BrokerInMemory
 from tests.support.grpc_wire import ECHO, Wire, message
 from twisted_mq.access.server_access import NOBODY_IS_ASKED
 from twisted_mq.broker.grpc_port import grpc_port
-from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig, TopicQueueMappingDetail, TopicRouteData
+from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.proxy import messages as v2
 from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.connection import MOST_TOGETHER
 from twisted_mq.proxy.grpc.limits import Limits
-from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
+from twisted_mq.proxy.grpc.status import GrpcStatus
+from twisted_mq.proxy.handles import Handle, parse_handle
 
 SEND, ACK, RECEIVE = (f"/{v2.SERVICE}/{name}" for name in ("SendMessage", "AckMessage", "ReceiveMessage"))
 PLAIN = {
@@ -56,6 +59,7 @@ class Served:
         if not together:
             methods = {path: attrs.evolve(one, together=None) for path, one in methods.items()}
         self.wire = Wire(methods, limits)
+        self.wire.shared.end_of_read = self.port.shared.end_of_read
         self.flushes = True
 
     def begin(self, path: str, request: Any, client: str = "c", **more: str) -> int:
@@ -106,6 +110,13 @@ class Served:
     def together(self) -> int:
         """The number of sends that were stored together with others."""
         return self.broker.controller.statistics.sends_together
+
+
+def code_of(answered: Any) -> str:
+    """Return the status of an answered call."""
+    [answer], status = answered
+    assert status == (GrpcStatus.OK, "")
+    return str(v2.Code.Name(answer.status.code))
 
 
 def send(topic: str = "T", body: bytes = b"hello", **system: Any) -> Any:
@@ -195,6 +206,14 @@ def test_sends_that_have_to_wait_or_are_refused_are_not_taken_together(options: 
     assert outcomes[0] == outcomes[1]
 
 
+def test_a_message_is_visible_when_the_answer_to_its_send_leaves() -> None:
+    served = Served()
+    served.begin(SEND, send())
+    served.wire.send()
+    assert b"01AB" in served.wire.transport.value()
+    assert sum(served.broker.store.max_offset_in_queue("T", queue) for queue in range(4)) == 1
+
+
 def test_calls_of_another_client_or_kind_between_them_are_answered_in_order() -> None:
     served = Served()
     served.sent(sends(4))  # the queues exist now
@@ -204,6 +223,34 @@ def test_calls_of_another_client_or_kind_between_them_are_answered_in_order() ->
     served.exchange()
     codes = [served.wire.answers(one, v2.SendMessageResponse)[0].status.code for one in streams]
     assert [v2.Code.Name(one) for one in codes] == ["OK"] * 4 + ["CLIENT_ID_REQUIRED"]
+
+
+# a topic that another broker has, too
+
+
+class BothBrokers:
+    """Replacement of the routes that the name servers have: every topic has two queues at another broker."""
+
+    route = TopicRouteData(
+        queue_datas=[QueueData("broker-a", 2, 2, 6), QueueData("broker-cap", 4, 4, 6)],
+        broker_datas=[BrokerData("C", name, {0: "10.0.0.1:1"}) for name in ("broker-a", "broker-cap")],
+    )
+
+    def get(self, topic: str) -> TopicRouteData:
+        return self.route
+
+    def update(self, topic: str) -> defer.Deferred[TopicRouteData]:
+        return defer.succeed(self.route)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_messages_go_to_the_queues_of_this_broker_and_come_from_them(together: bool) -> None:
+    served = Served(together=together, parts={"route_cache": BothBrokers()})
+    answers = served.sent(sends(4)) + served.sent(sends(12))
+    assert [code_of(one) for one in answers] == ["OK"] * 16
+    assert [served.broker.store.max_offset_in_queue("T", queue) for queue in range(6)] == [4, 4, 4, 4, 0, 0]
+    assert served.together == (12 if together else 0)
+    assert len(received(served, 16)) == 16
 
 
 # acknowledgements
@@ -245,17 +292,42 @@ def acked(served: Served, requests: Sequence[Any]) -> list[Any]:
     return [(served.wire.answers(one, v2.AckMessageResponse), served.wire.status(one)) for one in streams]
 
 
-def test_acknowledgements_have_the_same_answers_and_effects_together_and_one_by_one() -> None:
+def reviving(folder: Path, **options: Any) -> Served:
+    """Return a broker whose messages come back when their time is over."""
+    folder.mkdir(exist_ok=True)
+    served = Served(store_path_root_dir=str(folder), **options)
+    served.broker.controller.waiting.start()
+    served.broker.controller.pop.start()
+    return served
+
+
+def come_back(served: Served) -> set[str]:
+    """Return the ids of the messages that have come back for the group after their time was over."""
+    for _ in range(400):
+        served.broker.clock.advance(0.1)
+    served.broker.controller.pop.stop()
+    served.broker.controller.waiting.stop()
+    records = served.broker.store.get_message("%RETRY%G_T", 0, 0, 99, 1 << 20, None).records
+    return {decode_message(one).properties["UNIQ_KEY"] for one in records}
+
+
+def noted(served: Served) -> int:
+    """Return how many records of the revive log wait for their time."""
+    return int(served.broker.store.max_offset_in_queue("rmq_sys_wheel_timer", 0))
+
+
+def test_acknowledgements_have_the_same_answers_and_effects_together_and_one_by_one(tmp_path: Path) -> None:
     found = []
     for together in (True, False):
-        served = Served(together=together)
-        handles = [(one.message_id, one.receipt_handle) for one in received(served, 8)]
-        (first, handle), *others = handles
+        served = reviving(tmp_path / str(together), together=together, revive_queue_num=1000)
+        handles = [(one.message_id, one.receipt_handle) for one in received(served, 10)]
+        (first, handle), *others, left, other_left = handles
         parts = handle.split(" ")
         wrong = [
             "", "x", " ".join(parts[:8]), " ".join(["9" * 18, *parts[1:]]), " ".join([*parts[:5], "other", *parts[6:]]),
             " ".join([*parts[:4], "7", *parts[5:]]), " ".join([*parts[:7], "99999", parts[8]]),
             " ".join([*parts[:6], "88", *parts[7:]]), " ".join([parts[0], "5", *parts[2:]]), handle + "\u00e9",
+            " ".join([*parts[:3], "999", *parts[4:]]), " ".join([*parts[:3], "1000", *parts[4:]]),
         ]  # fmt: skip
         requests = [ack(first, handle), *(ack("01", one) for one in wrong), *(ack(*one) for one in others)]
         requests += [
@@ -266,16 +338,47 @@ def test_acknowledgements_have_the_same_answers_and_effects_together_and_one_by_
         ]
         requests += [ack(first, handle, topic="U"), ack(first, handle, group="other")]
         answers = acked(served, requests) + [one for asked in requests for one in acked(served, [asked])]
-        log = [
-            bytes(one)
-            for one in served.broker.store.get_message("rmq_sys_wheel_timer", 0, 0, 99, 1 << 20, None).records
-        ]
+        acks = served.broker.controller.statistics.acks["T@G"].times
         in_flight = [served.broker.controller.pop.in_flight.count("T", "G", queue) for queue in range(4)]
-        found.append((answers, log, in_flight, served.stored))
+        found.append((answers, acks, in_flight, served.stored, come_back(served)))
     for answers in zip(found[0][0], found[1][0], strict=True):
         assert answers[0] == answers[1]
     assert found[0] == found[1]
-    assert sum(found[0][2]) == 0
+    assert found[0][-1] == {left[0], other_left[0]}
+
+
+def test_acknowledgements_of_one_pop_are_one_record(tmp_path: Path) -> None:
+    served = reviving(tmp_path)
+    found = received(served, 40)
+    pops = {tuple(one.receipt_handle.split(" ")[:7]) for one in found}
+    before = noted(served)
+    answers = acked(served, [ack(one.message_id, one.receipt_handle) for one in found])
+    assert [code_of(one) for one in answers] == ["OK"] * 40
+    assert noted(served) - before == len(pops) < 20
+    assert come_back(served) == set()
+
+
+def test_acknowledgements_go_one_by_one_while_a_topic_is_static() -> None:
+    served = Served()
+    found = received(served, 8)
+    served.broker.controller.static_topics.table.mappings["S"] = TopicQueueMappingDetail("S")
+    before = noted(served)
+    answers = acked(served, [ack(one.message_id, one.receipt_handle) for one in found])
+    assert ([code_of(one) for one in answers], noted(served) - before) == (["OK"] * 8, 8)
+
+
+def test_a_renewed_message_is_acknowledged_by_the_handle_that_its_client_has(tmp_path: Path) -> None:
+    served = reviving(tmp_path)
+    one, other = received(served, 2)
+    [client], receiving = served.port.messaging.clients, served.port.messaging.receiving
+    changed: list[Handle] = []
+    renewed = receiving.change(client, "T", "G", parse_handle(one.receipt_handle), 60_000)
+    defer.ensureDeferred(renewed).addCallback(changed.append)
+    receiving.renewal.add(client, "T", ("G", one.message_id, one.receipt_handle), changed[0])
+    served.broker.clock.advance(31)
+    answers = acked(served, [ack(one.message_id, one.receipt_handle), ack(other.message_id, other.receipt_handle)])
+    assert [code_of(answer) for answer in answers] == ["OK", "INVALID_RECEIPT_HANDLE"]
+    assert come_back(served) == {other.message_id}
 
 
 def test_acknowledgements_wait_for_the_disk() -> None:
@@ -363,22 +466,6 @@ def test_a_failure_ends_each_of_them_and_none_is_handled_again() -> None:
     ends = together.ends(together.call("a", "b"))
     assert [status[0] for _, status in ends] == [GrpcStatus.INTERNAL] * 2
     assert (len(together.given), together.alone, together.wire.shared.calls) == (1, [], 0)
-
-
-def test_answers_that_come_later_have_the_deadline_of_their_own_call() -> None:
-    cancelled: list[Any] = []
-    later = [defer.Deferred(cancelled.append) for _ in range(3)]
-    together = Together(lambda texts: later[: len(texts)])
-    streams = together.call("a", "b", grpc_timeout="2S") + together.call("c", grpc_timeout="1S")
-    assert together.ends(streams) == [([], None)] * 3
-    later[1].callback(StringValue(value="B"))
-    together.wire.clock.advance(1)
-    ends = together.ends(streams)
-    assert ends[:2] == [([], None), (["B"], OK)]
-    assert (ends[2][1][0], cancelled) == (GrpcStatus.DEADLINE_EXCEEDED, [later[2]])
-    later[0].errback(GrpcError(GrpcStatus.NOT_FOUND, "gone"))
-    assert together.ends(streams)[0] == ([], (GrpcStatus.NOT_FOUND, "gone"))
-    assert (together.wire.shared.calls, together.wire.clock.getDelayedCalls()) == (0, [])
 
 
 def test_answers_that_the_clients_window_has_no_room_for_leave_when_it_grows() -> None:

@@ -21,10 +21,9 @@ the call ends when the handler does. With `takes_stream` it is `handler(call)`: 
 `call.half_closed`, and ends the call by `call.finish`."""
 
 
-Together: TypeAlias = "Callable[[Call, Sequence[bytes]], Sequence[bytes | defer.Deferred[ProtobufMessage]]]"
+Together: TypeAlias = "Callable[[Call, Sequence[bytes]], Sequence[bytes]]"
 """`together(call, requests)` handles calls of one client that came in one read. `call` is the first of them, `requests` are the
-encoded requests. It returns the answers of the first ones, up to a call that the handler has to take: framed, or a Deferred of
-one that comes later."""
+encoded requests. It returns the framed answers of the first ones, up to a call that the handler has to take."""
 
 
 @attrs.frozen

@@ -46,7 +46,7 @@ from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.shares import address_of
-from twisted_mq.remoting.socket_channel import GRACE_SECONDS, SLICE_SECONDS
+from twisted_mq.remoting.socket_channel import GRACE_SECONDS, SLICE_SECONDS, write_promptly
 from twisted_mq.remoting.transport import Transport, peer_of, switch_on
 
 ALLOWANCES: Mapping[type[Event], Allowance] = {
@@ -90,6 +90,8 @@ class Shared:
     ended: Counter[int] = attrs.field(factory=Counter)
     """The number of calls that the server ended, by their gRPC status."""
     stopping: bool = False
+    end_of_read: Callable[[], object] | None = None
+    """Called when the calls of a read were handled, before their answers leave."""
     made: Callable[[GrpcConnection], object] | None = None
     lost: Callable[[GrpcConnection], object] | None = None
     moved: Callable[[GrpcConnection, str], object] | None = None
@@ -270,6 +272,8 @@ class GrpcConnection(protocol.Protocol):
                     self._wait()
                     break
             self._end_gathering()
+            if self._shared.end_of_read is not None:
+                self._shared.end_of_read()
         finally:
             self._reading = False
         self._flush()
@@ -401,10 +405,7 @@ class GrpcConnection(protocol.Protocol):
                 self._failed_together(gathered)
                 return
             for (event, _), answer in zip(gathered.events, answers):  # noqa: B905
-                if isinstance(answer, bytes):
-                    self._answer_whole(event, gathered, answer)
-                else:
-                    self._await(self._opened(event, gathered), answer)
+                self._answer_whole(event, gathered, answer)
             left = gathered.events[len(answers) :]
             alone = 1 if answers else len(left)
             for request, data in left[:alone]:
@@ -609,12 +610,8 @@ class GrpcConnection(protocol.Protocol):
                 self._failed(failure.Failure(), stream)
                 return
             result = defer.ensureDeferred(result)  # waits for the same Deferred again
-        self._await(stream, result)
-
-    def _await(self, stream: Stream, answer: defer.Deferred[Any]) -> None:
-        """Answer a call later, unless its deadline comes first."""
-        stream.running = answer
-        answer.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
+        stream.running = result
+        result.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
         self._watch_deadline(stream)
 
     def _watch_deadline(self, stream: Stream) -> None:
@@ -894,7 +891,7 @@ class GrpcConnection(protocol.Protocol):
             self._http2.ping(CONFIRM)
         data = self._http2.to_send()
         if data and self.connected_now:
-            self.transport.write(data)
+            write_promptly(self.transport, data)
 
 
 _BESIDE = frozenset({WindowGrew, PingReceived, PingAnswered, SettingsReceived})
