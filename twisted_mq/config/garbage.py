@@ -16,18 +16,18 @@ from collections.abc import Callable
 
 import attrs
 
-COLLECT_AFTER = (5_000, 1, 1)
+COLLECT_AFTER = (20_000, 1, 1)
 """The thresholds of Python's collector: the new objects that start a search among them (Python's own: 700), the searches before
-one of the middle generation, and the searches of that before one of all objects not put aside, about 25,000."""
+one of the middle generation, and the searches of that before one of all objects not put aside."""
 MANY = 5_000
-"""Objects that are put aside if they outlive a look."""
+"""Objects that are put aside if they outlive a search, of whichever generation: then each is searched once."""
 LEAST_GROWTH = 2_000_000
 """Blocks, about 200 MB."""
 LOOK_SECONDS = 10.0
 """The interval of the decision whether to look at everything."""
 THAW_SECONDS = 3600.0
-_ALL = 2
-"""The generation of a look at all objects."""
+_OLDEST = 2
+"""The generation that keeps what outlives a search of it."""
 
 
 @attrs.define(eq=False)
@@ -68,6 +68,6 @@ class GarbageLooks:
         self.is_aside, self._kept, self._since = False, self.blocks(), self.seconds()
 
     def _looked(self, phase: str, what: dict[str, int]) -> None:
-        if phase == "stop" and what["generation"] == _ALL and len(gc.get_objects(generation=_ALL)) > MANY:
+        if phase == "stop" and len(gc.get_objects(generation=min(what["generation"] + 1, _OLDEST))) > MANY:
             gc.freeze()
             self.is_aside = True

@@ -11,7 +11,7 @@ import pytest
 
 from twisted_mq.config.garbage import LEAST_GROWTH, MANY, THAW_SECONDS, GarbageLooks
 
-MOST_OBJECTS = 100_000
+MOST_OBJECTS = 50_000
 GROWING = """
 import gc, sys, time
 from twisted_mq.config.garbage import COLLECT_AFTER, GarbageLooks
@@ -21,8 +21,8 @@ else:
     gc.collect(); gc.freeze(); gc.set_threshold(*COLLECT_AFTER[:2], 50)
 looked = [0]
 def look(phase, what):
-    if phase == "start" and what["generation"] == 2:
-        looked.append(len(gc.get_objects()))
+    if phase == "start":
+        looked.append(sum(len(gc.get_objects(generation=one)) for one in range(what["generation"] + 1)))
 gc.callbacks.append(look)
 held = [{"a": []} for _ in range(3_000_000)]
 print(max(looked))
@@ -38,7 +38,8 @@ class Collector:
         monkeypatch.setattr(gc, "callbacks", [])
         for name in ("collect", "freeze", "unfreeze", "set_threshold"):
             monkeypatch.setattr(gc, name, lambda *more, name=name: self.calls.append(name))
-        monkeypatch.setattr(gc, "get_objects", lambda generation: [None] * self.left)
+        self.counted: list[int] = []
+        monkeypatch.setattr(gc, "get_objects", lambda generation: self.counted.append(generation) or [None] * self.left)
         self.looks = GarbageLooks(lambda: self.now, lambda: self.blocks)
 
     def look(self, left: int, generation: int = 2) -> None:
@@ -53,11 +54,13 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Collector:
     return Collector(monkeypatch)
 
 
-@pytest.mark.parametrize(("left", "generation", "aside"), [(MANY + 1, 2, True), (MANY, 2, False), (MANY + 1, 1, False)])
-def test_many_objects_that_outlive_a_look_at_all_are_put_aside(
+@pytest.mark.parametrize("generation", [0, 1, 2])
+@pytest.mark.parametrize(("left", "aside"), [(MANY + 1, True), (MANY, False)])
+def test_many_objects_that_outlive_a_search_are_put_aside(
     collector: Collector, left: int, generation: int, aside: bool
 ) -> None:
     collector.look(left, generation)
+    assert collector.counted == [min(generation + 1, 2)]
     assert (collector.calls, collector.looks.is_aside) == (["freeze"] if aside else [], aside)
 
 
