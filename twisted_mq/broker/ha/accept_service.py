@@ -17,6 +17,9 @@ from twisted_mq.storage.interfaces import IMessageStore
 STRANGERS_BYTES = 8 * 1024 * 1024
 """The limit in bytes a second of what the links of all hosts without a registered slave are sent together, in equal parts."""
 
+LOOKS_BEFORE_A_WARNING = 3
+"""The looks at the registered slaves, 5 s apart, of which the last one tells that a link is limited."""
+
 MAX_SLAVES = 64
 """The limit of connections. A further one is closed, unless another gives way to it. A group of brokers has a handful."""
 
@@ -169,6 +172,7 @@ class AcceptSocketService(protocol.ServerFactory):
         """
         self.is_registered = is_slave
         self._limit_strangers()
+        self._tell_of_limits()
         if not self.options.counts_registered_slaves:
             return
         self._counts = is_slave
@@ -190,6 +194,20 @@ class AcceptSocketService(protocol.ServerFactory):
         strangers = sum(connection.host not in slaves for connection in self.connections)
         for connection in self.connections:
             connection.monitor.shared_limit = None if connection.host in slaves else STRANGERS_BYTES // strangers
+
+    def _tell_of_limits(self) -> None:
+        """Log once which links are limited longer than a slave takes to register."""
+        for connection in self.connections:
+            if not connection.is_limited or not connection.is_known:
+                continue
+            connection.looks_limited += 1
+            if connection.looks_limited == LOOKS_BEFORE_A_WARNING:
+                self.log.warn(
+                    "slave's link is slow, hosts without a registered slave of {name} share {n} bytes a second: slave={s}. If "
+                    "it is a slave, set haSharedSecret at both sides or add its host to haAllowedSlaves; "
+                    "haCountRegisteredSlavesOnly=false limits no host",
+                    n=STRANGERS_BYTES, name=self.options.broker_name, s=connection.client_address,
+                )  # fmt: skip
 
     def _tell_of_stranger(self, connection: HAConnection) -> None:
         self.log.warn(

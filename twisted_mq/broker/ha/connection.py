@@ -57,7 +57,8 @@ class Slaves(Protocol):
 class HAConnection(protocol.Protocol):
     """A slave's connection. `slave_ack_offset` is the offset that the slave reports, -1 before its first report.
 
-    `counts` is True if sends may wait for that copy; None while it is not known.
+    `counts` is True if sends may wait for that copy; None while it is not known. `looks_limited` counts the looks at the
+    registered slaves that found its link limited.
     """
 
     log = Logger()
@@ -68,6 +69,7 @@ class HAConnection(protocol.Protocol):
         self.state = ConnectionState.READY
         self.host = self.client_address = ""
         self.counts: bool | None = None
+        self.looks_limited = 0
         self.slave_request_offset = NOTHING_REPORTED
         self.slave_ack_offset = NOTHING_REPORTED
         limit = options.max_ha_transfer_byte_in_second if options.ha_flow_control_enable else UNLIMITED

@@ -234,6 +234,18 @@ class LimitTests(RegisteredSlavesCase):
         self.assertEqual(len(self.name_servers.asked), asked, "nothing is limited, so nobody is asked")
         self.assertGreater(self.sent_in_a_second(slave)[0], self.appended)
 
+    def test_a_link_that_stays_limited_is_told_of_once_with_what_to_do(self) -> None:
+        self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
+        self.join(STRANGER)
+        self.join(SLAVE)
+        lines = [self.look() for _ in range(4)]
+        line = (
+            "slave's link is slow, hosts without a registered slave of broker-a share 8388608 bytes a second: "
+            f"slave={STRANGER}:40001. If it is a slave, set haSharedSecret at both sides or add its host to haAllowedSlaves; "
+            "haCountRegisteredSlavesOnly=false limits no host"
+        )
+        self.assertEqual(lines, [[], [], [line], []])
+
     def test_the_part_of_a_stranger_that_leaves_is_the_others(self) -> None:
         self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
         self.look()
