@@ -137,10 +137,6 @@ class LocalBrokers:
 
     # OwnBroker
 
-    @property
-    def broker_name(self) -> str:
-        return self._broker.broker_name
-
     def dispatch(self) -> None:
         if self._dispatching is not None:
             self._dispatching.cancel()
@@ -169,7 +165,7 @@ class LocalBrokers:
 
     def may_ack(self, topic: str, receipt: Receipt) -> bool:
         return (
-            receipt.broker_name == self._broker.broker_name
+            self.serves(receipt.broker_name)
             and not receipt.is_order
             and self._broker.may_ack(topic, receipt.queue_id, receipt.queue_offset, receipt.revive_queue_id)
         )

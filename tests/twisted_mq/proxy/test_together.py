@@ -271,7 +271,7 @@ def received(served: Served, count: int) -> list[Any]:
     [first] = served.calls(RECEIVE, [asked])  # a new group begins behind the last message
     served.sent(sends(count))
     served.exchange()
-    found = []
+    found: list[Any] = []
     while len(found) < count:
         found += [
             one.message.system_properties
@@ -341,8 +341,8 @@ def test_acknowledgements_have_the_same_answers_and_effects_together_and_one_by_
         acks = served.broker.controller.statistics.acks["T@G"].times
         in_flight = [served.broker.controller.pop.in_flight.count("T", "G", queue) for queue in range(4)]
         found.append((answers, acks, in_flight, served.stored, come_back(served)))
-    for answers in zip(found[0][0], found[1][0], strict=True):
-        assert answers[0] == answers[1]
+    for at_once, alone in zip(found[0][0], found[1][0], strict=True):
+        assert at_once == alone
     assert found[0] == found[1]
     assert found[0][-1] == {left[0], other_left[0]}
 
