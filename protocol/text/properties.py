@@ -81,6 +81,8 @@ PROPERTY_TIMER_DELAY_MS = "TIMER_DELAY_MS"
 PROPERTY_CRC32 = "__CRC32#"
 PROPERTY_DLQ_ORIGIN_TOPIC = "DLQ_ORIGIN_TOPIC"
 PROPERTY_DLQ_ORIGIN_MESSAGE_ID = "DLQ_ORIGIN_MESSAGE_ID"
+PROPERTY_PRIORITY = "_SYS_MSG_PRIORITY_"
+"""The priority of a message, at least 0, since 5.4: see `protocol.messages.message_type`."""
 PROPERTY_ORDERED = "ORDERED"
 """The mark of strictly ordered queues, which Apache does not have: see `protocol.messages.order_mark`."""
 
@@ -137,9 +139,10 @@ RESERVED_PROPERTIES = frozenset(
         PROPERTY_CRC32,
         PROPERTY_DLQ_ORIGIN_TOPIC,
         PROPERTY_DLQ_ORIGIN_MESSAGE_ID,
+        PROPERTY_PRIORITY,
     }
 )
-"""Names that users may not set (Apache: MessageConst.STRING_HASH_SET)."""
+"""Names that users may not set (Apache: MessageConst.STRING_HASH_SET, which has PROPERTY_PRIORITY since 5.4)."""
 
 
 BROKERS_PROPERTIES = frozenset(

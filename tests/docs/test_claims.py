@@ -15,6 +15,7 @@ import pytest
 
 from tests.docs.blocks import ROOT
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPES
 from twisted_mq.broker.topics.topic_config_manager import MOST_QUEUES
 from twisted_mq.config.metrics_options import MetricsExporterType
 from twisted_mq.config.options import option_fields
@@ -75,6 +76,11 @@ def test_there_are_statements_and_rows() -> None:
 
 
 # what is missing, and defaults
+
+
+def test_what_5_4_has_and_this_does_not() -> None:
+    assert "useSeparateRetryQueue" not in option_fields(BrokerOptions)
+    assert "LITE" not in MESSAGE_TYPES
 
 
 def test_most_queues_of_a_topic() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import attrs
+
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.protocol.bodies import ClusterInfo, SubscriptionGroupConfig, SubscriptionGroupWrapper, encode_body
 from twisted_mq.protocol.codes import RequestCode
@@ -34,8 +36,10 @@ async def group_configs(admin: AdminCalls, address: str) -> dict[str, Subscripti
 
 
 async def put_group(admin: AdminCalls, address: str, config: SubscriptionGroupConfig) -> None:
-    """Create a group at a broker, or change its settings."""
-    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config))
+    """Create a group at a broker, or change its settings. Attributes change by signed names alone; all others stay."""
+    changes = {name: value for name, value in (config.attributes or {}).items() if name[:1] in ("+", "-")}
+    body = encode_body(attrs.evolve(config, attributes=changes))
+    await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
 
 
 async def delete_group(

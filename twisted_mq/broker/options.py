@@ -556,6 +556,18 @@ class BrokerOptions(MetricsOptions):
     pop_from_retry_probability: int = option(
         "popFromRetryProbability", 20, "number of 100 pops that read the retry topic first", low=0, high=100
     )
+    priority_order_asc: bool = option(
+        "priorityOrderAsc",
+        True,
+        "pops of topics with message.type=PRIORITY read the queue of the highest number first; false: of the lowest",
+    )
+    pop_from_retry_probability_for_priority: int = option(
+        "popFromRetryProbabilityForPriority",
+        0,
+        "number of 100 pops by priority that read the retry topic first",
+        low=0,
+        high=100,
+    )
     pop_response_return_actual_retry_topic: bool = option(
         "popResponseReturnActualRetryTopic", False, "deliver retried messages with the name of their retry topic"
     )

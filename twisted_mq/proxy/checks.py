@@ -63,6 +63,8 @@ def check_message(message: Any, options: ProxyOptions, max_body_bytes: int, now_
     _check_text("BAD_REQUEST", "trace_context", system.trace_context)
     _check_text("BAD_REQUEST", "born_host", system.born_host)
     _check_group(system, options)
+    if system.priority < 0:
+        raise ProxyError("BAD_REQUEST", f"priority must be at least 0, got {system.priority}")
     _check_properties(message, options)
     _check_times(system, options, now_ms)
     size = len(message.body)

@@ -10,22 +10,21 @@ import attrs
 
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message_type import message_type, priority_of
 from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.protocol.text.properties import (
     KEY_SEPARATOR,
     PROPERTY_BORN_HOST,
     PROPERTY_BORN_TIMESTAMP,
     PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
-    PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_DLQ_ORIGIN_MESSAGE_ID,
     PROPERTY_DLQ_ORIGIN_TOPIC,
     PROPERTY_KEYS,
+    PROPERTY_PRIORITY,
     PROPERTY_PRODUCER_GROUP,
     PROPERTY_RECONSUME_TIME,
     PROPERTY_SHARDING_KEY,
     PROPERTY_TAGS,
-    PROPERTY_TIMER_DELAY_MS,
-    PROPERTY_TIMER_DELAY_SEC,
     PROPERTY_TIMER_DELIVER_MS,
     PROPERTY_TRACE_CONTEXT,
     PROPERTY_TRANSACTION_PREPARED,
@@ -45,9 +44,6 @@ _DIGESTS = {
     MD5: lambda body: hashlib.md5(body, usedforsecurity=False).hexdigest(),
     DigestType.Value("SHA1"): lambda body: hashlib.sha1(body, usedforsecurity=False).hexdigest(),
 }
-_DELAYED = frozenset(
-    {PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TIMER_DELIVER_MS, PROPERTY_TIMER_DELAY_SEC, PROPERTY_TIMER_DELAY_MS}
-)
 _TYPES = dict(MessageType.items())
 """The numbers of message types by name."""
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
@@ -67,15 +63,6 @@ class Outgoing:
     def type(self) -> str:
         """Return the message type by its properties, as brokers see it."""
         return message_type(self.properties)
-
-
-def message_type(properties: dict[str, str]) -> str:
-    """Return TRANSACTION, DELAY, FIFO or NORMAL (Apache: TopicMessageType.parseFromMessageProperty)."""
-    if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":
-        return "TRANSACTION"
-    if not _DELAYED.isdisjoint(properties):
-        return "DELAY"
-    return "FIFO" if PROPERTY_SHARDING_KEY in properties else "NORMAL"
 
 
 def outgoing(message: Any, topic: str, host: str, now_ms: int, most_bytes: int) -> Outgoing:
@@ -100,6 +87,8 @@ def outgoing(message: Any, topic: str, host: str, now_ms: int, most_bytes: int) 
                 properties[PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS] = str(seconds)
     if system.HasField("delivery_timestamp"):
         properties[PROPERTY_TIMER_DELIVER_MS] = str(milliseconds(system.delivery_timestamp))
+    if system.HasField("priority"):
+        properties[PROPERTY_PRIORITY] = str(system.priority)
     properties[PROPERTY_RECONSUME_TIME] = str(system.delivery_attempt)
     properties[PROPERTY_PRODUCER_GROUP] = topic
     if system.HasField("message_group"):
@@ -173,6 +162,9 @@ def hand_out(made: Any, message: MessageExt, topic: str, handle: str | None = No
         system.delivery_timestamp.CopyFrom(timestamp(due))
     if PROPERTY_SHARDING_KEY in properties:
         system.message_group = properties[PROPERTY_SHARDING_KEY]
+    priority = priority_of(properties)
+    if priority is not None:
+        system.priority = priority
     if handle is not None:
         system.receipt_handle = handle
     system.queue_id = message.queue_id

@@ -1,8 +1,8 @@
 """Sends plain messages of one client together: what `sending` does for each call, done for many in columns.
 
-A message is plain if it is alone in its call and has neither properties of the user nor a delay, a group, a transaction, a
-trace context, a digest or a compression. All others, and whatever is wrong, are left to `Sending.send`: nothing is refused here.
-A test holds answers and stored records equal to those of `Sending.send`.
+A message is plain if it is alone in its call and has neither properties of the user nor a delay, a group, a priority, a
+transaction, a trace context, a digest or a compression. All others, and whatever is wrong, are left to `Sending.send`: nothing is
+refused here. A test holds answers and stored records equal to those of `Sending.send`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _IDENTITY = (0, Encoding.Value("IDENTITY"))
 _NORMAL = (0, MessageType.Value("NORMAL"))
 _RARE = (
     "body_digest", "delivery_timestamp", "delivery_attempt", "message_group", "trace_context",
-    "orphaned_transaction_recovery_duration",
+    "orphaned_transaction_recovery_duration", "priority",
 )  # fmt: skip
 """The system properties that a plain message does not have."""
 

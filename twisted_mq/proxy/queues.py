@@ -9,12 +9,14 @@ import attrs
 
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicRouteData
 from twisted_mq.protocol.flags import PermName
+from twisted_mq.protocol.messages.message_type import PRIORITY
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.proxy.messages import Address, AddressScheme, Endpoints, MessageType, Permission
 
 MIXED = "MIXED"
 ALL_TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION")
+"""The types that a topic of mixed messages accepts."""
 _MASK = (1 << 64) - 1
 _MULTIPLIER = 2862933555777941757
 
@@ -91,7 +93,7 @@ def permission(name: str) -> int:
 def accepted_types(message_type: str) -> list[int]:
     """Return the numbers of the message types that queues of a topic of this type accept."""
     names: Sequence[str] = ALL_TYPES if message_type == MIXED else (message_type,)
-    return [MessageType.Value(name) for name in names if name in ALL_TYPES]
+    return [MessageType.Value(name) for name in names if name in (*ALL_TYPES, PRIORITY)]
 
 
 def endpoints_of(host: str, port: int) -> Any:

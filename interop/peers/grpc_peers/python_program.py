@@ -57,6 +57,7 @@ def record(view: Message) -> Record:
         "tag": view.tag,
         "keys": sorted(view.keys),
         "message_group": view.message_group,
+        "priority": view.priority,
         "deliver_at_ms": None if view.delivery_timestamp is None else view.delivery_timestamp * 1000,
         "properties": dict(view.properties),
         "born_host": view.born_host,
@@ -72,6 +73,8 @@ def message(request: Record) -> Message:
     for name in ("tag", "message_group"):
         if name in request:
             setattr(made, name, request[name])
+    if "priority" in request:
+        made.priority = request["priority"]
     if "deliver_at_ms" in request:
         made.delivery_timestamp = request["deliver_at_ms"] // 1000
     for key in request.get("keys", ()):

@@ -54,8 +54,9 @@ def test_every_text_is_read(text: str) -> None:
     assert decode_properties(encode_properties(found)) == found
 
 
-def test_the_reserved_names_are_the_51_of_apache() -> None:
-    assert len(RESERVED_PROPERTIES) == 51
+def test_the_reserved_names_are_the_51_of_apache_and_the_priority_of_newer_clients() -> None:
+    assert len(RESERVED_PROPERTIES - {names.PROPERTY_PRIORITY}) == 51
+    assert names.PROPERTY_PRIORITY in RESERVED_PROPERTIES
     assert names.PROPERTY_TAGS in RESERVED_PROPERTIES
     assert names.PROPERTY_SHARDING_KEY not in RESERVED_PROPERTIES
     assert names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX == "UNIQ_KEY"

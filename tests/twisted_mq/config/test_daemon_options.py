@@ -48,10 +48,12 @@ OURS = {
     "orderSessionTimeoutMillis",
     "registrationSharedSecret",
     "rebalanceLockMaxLiveTime",
+    "popFromRetryProbabilityForPriority",
+    "priorityOrderAsc",
     "rocketmq.namesrv.domain",
     "rocketmq.namesrv.domain.subgroup",
 }
-"""Keys that Apache's brokers do not have, or have as system properties."""
+"""Keys that Apache's brokers of 5.3.3 do not have, or have as system properties; 5.4 has those of priorities."""
 OF_BROKERS_ALONE = {*option_fields(MetricsOptions), "authConfigPath"}
 """Apache's name servers have no access control and no metrics."""
 FIELDS = [

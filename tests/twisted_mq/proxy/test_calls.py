@@ -194,6 +194,22 @@ def test_type_that_is_not_the_topics_is_refused(client, server, topic):
     assert code(client.call("RecallMessage", topic={"name": mixed}, recall_handle="x")) == "BAD_REQUEST"
 
 
+def test_messages_with_a_priority_are_received_from_the_highest_to_the_lowest(client, server, topic):
+    typed(server, topic, "PRIORITY")
+    assert code(client.send(topic, b"x")) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
+    assert code(client.send(server.new_topic("plain"), b"x", priority=1)) == "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE"
+    route = client.call("QueryRoute", topic={"name": topic}, endpoints=ENDPOINTS)
+    assert {one for queue in route.message_queues for one in queue.accept_message_types} == {v2.MessageType.PRIORITY}
+    for priority in (1, 3, 0, 2, 9):
+        assert code(client.send(topic, b"%d" % priority, priority=priority, message_type=6)) == "OK"
+    client.settle_consumer(topic, "by-priority")
+    found = [one for _ in range(5) for one in client.receive(topic, "by-priority", batch_size=1)]
+    assert [one.body for one in found] == [b"3", b"9", b"2", b"1", b"0"]
+    system = found[1].system_properties
+    assert (system.priority, system.queue_id, system.message_type) == (9, 3, v2.MessageType.PRIORITY)
+    assert "_SYS_MSG_PRIORITY_" not in found[1].user_properties
+
+
 @pytest.mark.parametrize(
     ("system", "body", "expected"),
     [
@@ -206,6 +222,8 @@ def test_type_that_is_not_the_topics_is_refused(client, server, topic):
         ({"message_id": "a\x02TAGS\x01forged"}, b"x", "ILLEGAL_MESSAGE_ID"),
         ({"trace_context": "a\x02TAGS\x01forged"}, b"x", "BAD_REQUEST"),
         ({"born_host": "a\x02TAGS\x01forged"}, b"x", "BAD_REQUEST"),
+        ({"priority": -1}, b"x", "BAD_REQUEST"),
+        ({"user_properties": {"_SYS_MSG_PRIORITY_": "1"}}, b"x", "ILLEGAL_MESSAGE_PROPERTY_KEY"),
         ({"user_properties": {"KEYS": "x"}}, b"x", "ILLEGAL_MESSAGE_PROPERTY_KEY"),
         ({"user_properties": {"a": "\x01"}}, b"x", "ILLEGAL_MESSAGE_PROPERTY_KEY"),
         ({"user_properties": {f"n{number}": "" for number in range(129)}}, b"x", "MESSAGE_PROPERTIES_TOO_LARGE"),

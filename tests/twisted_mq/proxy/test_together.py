@@ -135,7 +135,7 @@ systems = st.fixed_dictionaries(
     optional={
         "tag": texts,
         "keys": st.lists(texts, max_size=2),
-        "message_type": st.integers(0, 5),
+        "message_type": st.integers(0, 6),
         "body_encoding": st.integers(0, 2),
         "born_host": texts,
         "born_timestamp": st.sampled_from(
@@ -147,6 +147,7 @@ systems = st.fixed_dictionaries(
         "trace_context": texts,
         "body_digest": st.sampled_from([{}, {"type": 1, "checksum": "3610A686"}, {"type": 1, "checksum": "0"}]),
         "delivery_timestamp": st.just({"seconds": 1}),
+        "priority": st.integers(-1, 5),
     },
 )
 requests = st.builds(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -13,10 +14,12 @@ from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.retried_record import with_receipt
 from twisted_mq.broker.pop.revive_log import ReviveLog
-from twisted_mq.protocol.bodies import PopCheckPoint
+from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, priority_factor
+from twisted_mq.protocol.bodies import PopCheckPoint, TopicConfig
 from twisted_mq.protocol.headers import PopMessageRequestHeader
 from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.record import unpack_queue_offset
+from twisted_mq.protocol.messages.message_type import PRIORITY
 from twisted_mq.protocol.names.pop_receipt import message_offset_info, start_offset_info
 from twisted_mq.protocol.names.pop_topics import ORDER_REVIVE_QUEUE, pop_retry_topic
 from twisted_mq.storage.interfaces import GetResult, GetStatus
@@ -31,6 +34,8 @@ _PASSED_OVER = (
     GetStatus.MESSAGE_WAS_REMOVING,
     GetStatus.NO_MATCHED_LOGIC_QUEUE,
 )
+PlacesOf = Callable[[str, int], Iterable[tuple[str, int]]]
+"""Returns the queues of a topic, of which there are so many."""
 SLICE_QUEUES = 512
 """Queues of a topic that are read in one turn of the reactor."""
 
@@ -60,14 +65,14 @@ class PopReader:
         self._orders = orders
         self._pops = 0
 
-    def pop(self, header: PopMessageRequestHeader, queues: int, wanted: Selection) -> Work[Popped]:
-        """Return up to `max_msg_nums` messages of the header's topic, which has so many queues, and of its retry topic.
+    def pop(self, header: PopMessageRequestHeader, config: TopicConfig, wanted: Selection) -> Work[Popped]:
+        """Return up to `max_msg_nums` messages of the header's topic, and of its retry topic.
 
         At random the retry topic comes first; never in an ordered pop.
         """
         chance = self._broker.random.randrange(100)
         popped = Popped(self._broker.wall_ms(), self._revive_queue(header))
-        for looked, (topic, queue_id) in enumerate(self._places(popped, header, queues, chance), 1):
+        for looked, (topic, queue_id) in enumerate(self._places(popped, header, config, chance), 1):
             self._queue(popped, header, topic, queue_id, wanted)
             if looked % SLICE_QUEUES == 0:
                 popped.records = [bytes(record) for record in popped.records]  # a mapped file may be unmapped meanwhile
@@ -75,23 +80,42 @@ class PopReader:
         return popped
 
     def _places(
-        self, popped: Popped, header: PopMessageRequestHeader, queues: int, chance: int
+        self, popped: Popped, header: PopMessageRequestHeader, config: TopicConfig, chance: int
     ) -> Iterator[tuple[str, int]]:
         """Yield the queues of a pop. If the retry topic comes last, yield its queues only while messages are wanted."""
-        own = [(header.topic, header.queue_id)] if header.queue_id >= 0 else _places_of(header.topic, queues, chance)
+        options = self._broker.options
+        by_priority = self._goes_by_priority(header, config, chance)
+        places_of: PlacesOf = self._by_priority if by_priority else functools.partial(_places_of, first=chance)
+        queues = config.read_queue_nums
+        own = [(header.topic, header.queue_id)] if header.queue_id >= 0 else places_of(header.topic, queues)
         if header.order:
             yield from own
             return
         retry_topic = self._retry_topic(header, chance)
-        config = self._broker.topics.get(retry_topic)
-        retried = _places_of(retry_topic, 0 if config is None else config.read_queue_nums, chance)
-        if chance < self._broker.options.pop_from_retry_probability:
+        retry_config = self._broker.topics.get(retry_topic)
+        retried = places_of(retry_topic, 0 if retry_config is None else retry_config.read_queue_nums)
+        first = options.pop_from_retry_probability_for_priority if by_priority else options.pop_from_retry_probability
+        if chance < first:
             yield from retried
             yield from own
             return
         yield from own
         if len(popped.records) < header.max_msg_nums:
             yield from retried
+
+    def _goes_by_priority(self, header: PopMessageRequestHeader, config: TopicConfig, chance: int) -> bool:
+        """Return True if a pop begins with the queue of the highest priority, as 5.4's: so does the group's share of pops of a
+        topic with message.type=PRIORITY.
+        """
+        if header.order or (config.attributes or {}).get(MESSAGE_TYPE) != PRIORITY:
+            return False
+        group = self._broker.groups.groups.get(header.consumer_group)
+        return chance < priority_factor((group.attributes if group is not None else None) or {})
+
+    def _by_priority(self, topic: str, queues: int) -> Iterable[tuple[str, int]]:
+        """Return all queues of a topic, that of the highest priority first."""
+        numbers = range(queues)
+        return ((topic, one) for one in (reversed(numbers) if self._broker.options.priority_order_asc else numbers))
 
     def _revive_queue(self, header: PopMessageRequestHeader) -> int:
         if header.order:
@@ -216,6 +240,6 @@ class PopReader:
         ]
 
 
-def _places_of(topic: str, queues: int, chance: int) -> Iterable[tuple[str, int]]:
-    """Return all queues of a topic, starting with a random one of the first hundred."""
-    return ((topic, (chance + index) % queues) for index in range(queues))
+def _places_of(topic: str, queues: int, *, first: int) -> Iterable[tuple[str, int]]:
+    """Return all queues of a topic, starting with the one of that number."""
+    return ((topic, (first + index) % queues) for index in range(queues))

@@ -17,6 +17,7 @@ from twisted_mq.broker.processors.admin_topics import (
     check_message_type,
     check_queue_counts,
     check_topic,
+    with_attributes,
 )
 from twisted_mq.broker.request_bodies import RequestBodies
 from twisted_mq.broker.topics.topic_attributes import altered
@@ -95,7 +96,7 @@ class AdminListsProcessor:
     def _update_groups(self, command: RemotingCommand, configs: list[SubscriptionGroupConfig]) -> Answer:
         for config in configs:
             check_group(config)
-        for config in configs:
+        for config in [with_attributes(config, self._groups) for config in configs]:
             self._groups.update(config)
         return command.answer()
 

@@ -18,7 +18,7 @@ from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.request_bodies import short_body
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.static_topics import StaticTopics
-from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE, altered, parse_changes
+from twisted_mq.broker.topics.topic_attributes import GROUP_ATTRIBUTES, MESSAGE_TYPE, altered, parse_changes
 from twisted_mq.broker.topics.topic_config_manager import MOST_QUEUES, TopicConfigManager
 from twisted_mq.protocol.bodies import (
     MessageQueue,
@@ -193,7 +193,7 @@ class AdminTopicsProcessor:
         """Create or alter a consumer group."""
         config = short_body(SubscriptionGroupConfig, command)
         check_group(config)
-        self._groups.update(config)
+        self._groups.update(with_attributes(config, self._groups))
         return command.answer()
 
     def delete_group(self, channel: Channel, command: RemotingCommand) -> Answer:
@@ -263,6 +263,13 @@ def check_group(config: SubscriptionGroupConfig) -> None:
     if fault is not None:
         raise BrokerError(ResponseCode.INVALID_PARAMETER, f"groupName {config.group_name!r}: {fault}")
     _check_count("retryQueueNums", config.retry_queue_nums)
+
+
+def with_attributes(config: SubscriptionGroupConfig, groups: SubscriptionGroupManager) -> SubscriptionGroupConfig:
+    """Return the configuration with the group's changed attributes: those given are signed names. Raises BrokerError."""
+    known = groups.groups.get(config.group_name)
+    changed = altered(known.attributes if known else None, config.attributes or {}, GROUP_ATTRIBUTES)
+    return attrs.evolve(config, attributes=changed)
 
 
 def _check_count(name: str, value: int) -> None:

@@ -96,7 +96,7 @@ class PopMessageProcessor:
         if config.has_batch_queues:
             remark = f"topic[{header.topic}] keeps batches (queue.type=BatchCQ), which can only be pulled"
             raise BrokerError(ResponseCode.INVALID_PARAMETER, remark)
-        work = self._reader.pop(header, config.read_queue_nums, self._selection(header))
+        work = self._reader.pop(header, config, self._selection(header))
         return self._broker.turns.run((header.topic, header.consumer_group), if_connected(channel, work))
 
     def _check_numbers(self, header: PopMessageRequestHeader) -> None:

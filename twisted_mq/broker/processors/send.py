@@ -20,7 +20,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.send_batch import BatchSends, check_short, is_long, stretches
 from twisted_mq.broker.processors.send_checks import PROPERTIES_TOO_LONG, SendChecks, SendHeader, SendTarget, not_stored
 from twisted_mq.broker.processors.send_parts import SendParts
-from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends
+from twisted_mq.broker.processors.send_postponed import UNUSUAL, UNUSUAL_IN_ORDER, PostponedSends, queue_by_priority
 from twisted_mq.broker.processors.send_retried import RetriedSends, undelayed
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
 from twisted_mq.config.values import value_text
@@ -35,7 +35,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern, offset_message_ids
 from twisted_mq.protocol.remarks import OVERLOAD
 from twisted_mq.protocol.text.java import tags_code
-from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, decode_properties
+from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, PROPERTY_PRIORITY, decode_properties
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RESPONSE_FLAG, RemotingCommand
 from twisted_mq.protocol.wire.header_codec import TypedCommand, fast_header
@@ -207,6 +207,7 @@ class SendMessageProcessor:
             text = self._postponed.cleaned(
                 text, properties, header.sys_flag, command.body, order_mode=target.order_mode
             )
+            queue_id = queue_by_priority(properties, queue_id, target.write_queue_nums)
         if not properties.get("UNIQ_KEY"):
             properties["UNIQ_KEY"] = key = self._broker.unique_keys.make()
             text += f"UNIQ_KEY\x01{key}\x02"
@@ -380,8 +381,12 @@ class SendMessageProcessor:
     def _stored_elsewhere(
         self, command: RemotingCommand, message: InnerMessage, result: PutResult, queue_id: int
     ) -> Answer:
-        """Return the answer for a message that waits or is a dead letter: it names the queue that was asked for."""
+        """Return the answer for a message that waits or is a dead letter: it names the queue that was asked for, or the
+        priority's.
+        """
         handle = self._postponed.stored(message) if result.status is PutStatus.PUT_OK else None
+        if PROPERTY_PRIORITY in message.property_map:
+            queue_id = message.queue_id
         sent = functools.partial(self._answers.sent, queue_id=queue_id, recall_handle=handle)
         return self._stored(command, message, result, sent)
 

@@ -1,4 +1,5 @@
-"""Takes sends of messages that wait, for their time or for the end of their transaction.
+"""Takes sends of messages that are not plain: those that wait, for their time or the end of their transaction, and those with
+a priority.
 
 Apache: HookUtils.checkInnerBatch, handleScheduleMessage, SendMessageProcessor.sendMessage.
 """
@@ -15,6 +16,7 @@ from twisted_mq.broker.transaction.half_messages import is_half
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.messages.message_type import PRIORITY, message_type, priority_of
 from twisted_mq.protocol.names.recall_handle import handle_of
 from twisted_mq.protocol.names.system_topics import HALF_TOPIC
 from twisted_mq.protocol.text.properties import (
@@ -22,15 +24,18 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_CLUSTER,
     PROPERTY_INNER_NUM,
     PROPERTY_ORDERED,
+    PROPERTY_PRIORITY,
     PROPERTY_TRANSACTION_PREPARED,
     delete_property,
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
 UNUSUAL = POSTPONING | BROKERS_PROPERTIES | {
-    PROPERTY_TRANSACTION_PREPARED, PROPERTY_CLUSTER, PROPERTY_INNER_NUM, PROPERTY_ORDERED,
+    PROPERTY_TRANSACTION_PREPARED, PROPERTY_CLUSTER, PROPERTY_INNER_NUM, PROPERTY_ORDERED, PROPERTY_PRIORITY,
 }  # fmt: skip
-"""Properties that a plain message does not have: of messages that wait or are ordered, and those that the broker sets itself."""
+"""Properties that a plain message does not have: of messages that wait, are ordered or have a priority, and those that the
+broker sets itself.
+"""
 
 UNUSUAL_IN_ORDER = UNUSUAL - {PROPERTY_ORDERED}
 """The same for messages to ordered topics."""
@@ -52,12 +57,16 @@ class PostponedSends:
     ) -> str:
         """Return unusual properties without those that the broker sets itself. Raises BrokerError, RecordError.
 
+        A priority counts only for messages that neither wait nor have an order, as in 5.4; others lose it.
         TIMER_OUT_MS stays: it marks a message that has waited already, so that a copy that a consumer sends on is
         delivered at once.
         """
         check_order(properties, order_mode)
         check_inner_number(properties, sys_flag, body)
-        for name in (*BROKERS_PROPERTIES, *self.always):
+        dropped = [*BROKERS_PROPERTIES, *self.always]
+        if order_mode is not None or message_type(properties) != PRIORITY:
+            dropped.append(PROPERTY_PRIORITY)
+        for name in dropped:
             if properties.pop(name, None) is not None:
                 text = delete_property(text, name)
         return text
@@ -73,6 +82,12 @@ class PostponedSends:
         if message.topic is HALF_TOPIC:
             self.transactions.prepared(message)
         return handle_of(message.property_map, self.broker_name)
+
+
+def queue_by_priority(properties: Mapping[str, str], asked: int, write_queue_nums: int) -> int:
+    """Return the queue whose number is the message's priority, the last one for a higher priority; without one the asked."""
+    priority = priority_of(properties)
+    return asked if priority is None else min(priority, max(1, write_queue_nums) - 1)
 
 
 def check_order(properties: Mapping[str, str], order_mode: str | None) -> None:

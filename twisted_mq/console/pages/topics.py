@@ -40,6 +40,7 @@ TYPES = {
     "FIFO": "in order",
     "DELAY": "timed",
     "TRANSACTION": "transactional",
+    "PRIORITY": "by priority",
     "MIXED": "mixed",
 }
 """The attribute message.type."""
