@@ -1,8 +1,8 @@
 """Brings the peers and a browser onto this machine: `python -m interop.peers.setup`. Quick when everything is there.
 
 Installs Debian's JDK, Maven, Go, Node and Chromium by apt-get where they are missing and the user is root or has sudo, fetches
-Apache's jars and its gRPC clients, compiles the peer programs. What cannot be had is named; with CI=true that is a failure,
-otherwise the tests that need it skip.
+Apache's jars and its gRPC clients, Kafka and RabbitMQ, compiles the peer programs. What cannot be had is named; with CI=true
+that is a failure, otherwise the tests that need it skip.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from interop.peers import toolchain
+from interop.peers import other_systems, toolchain
 from interop.peers.grpc_peers.clients import CLIENTS, TOOLS
 from interop.peers.requirements import BROWSER, in_ci, missing_browser
 
@@ -79,10 +79,18 @@ def prepare_grpc(java: bool) -> list[str]:
     return [problem for problem in (client.problem() for client in wanted) if problem is not None]
 
 
+def prepare_other_systems(java: bool) -> list[str]:
+    """Fetch Kafka, where Java is, and RabbitMQ. Returns what is wrong with each."""
+    if not other_systems.has_debian_packages() and shutil.which("apt-get") is not None and may_install():
+        apt_get("update", "-qq")
+    problems = [other_systems.kafka_problem() if java else None, other_systems.rabbit_problem()]
+    return [problem for problem in problems if problem is not None]
+
+
 def main() -> int:
     problem, browser = prepare(), missing_browser()
-    grpc = prepare_grpc(java=problem is None)
-    for one in grpc:
+    others = [*prepare_grpc(java=problem is None), *prepare_other_systems(java=problem is None)]
+    for one in others:
         print(f"{one}; tests with it cannot run", file=sys.stderr)
     if browser:
         print(f"no {', '.join(browser)}, tests of the console's pages cannot run", file=sys.stderr)
@@ -90,7 +98,7 @@ def main() -> int:
         print(f"Apache's Java peers are not available, tests against them cannot run: {problem}", file=sys.stderr)
     else:
         print(f"peers ready: {toolchain.cache_directory()}")
-    return int(in_ci() and (problem is not None or bool(grpc) or bool(browser)))
+    return int(in_ci() and (problem is not None or bool(others) or bool(browser)))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,10 @@ from twisted_mq.protocol.text.properties import BROKERS_PROPERTIES, RESERVED_PRO
 
 POLL_SECONDS = 1.0
 """The longest time that `take` blocks without a message."""
+SESSION_MS = 10_000
+"""After that time Kafka gives the partitions of a run that was killed to the next one."""
+UNITS = ("_ms", "_bytes", "_records")
+"""The ends of the names of Kafka's settings that are numbers."""
 AT_ONCE = 32
 """The most messages that are taken before they are acknowledged."""
 PREFIX = "source."
@@ -56,6 +60,9 @@ class ImportSource(Protocol):
     def take(self, most: int) -> list[Taken]:
         """Return the next messages; none if there are none after POLL_SECONDS."""
 
+    def waits(self) -> bool:
+        """Return True while the system gives this source nothing yet, whatever there is."""
+
     def done(self) -> None:
         """Acknowledge all messages that were taken."""
 
@@ -74,6 +81,10 @@ class KafkaSource:
         """Return the next messages of all partitions."""
         found = self._consumer.poll(timeout_ms=int(POLL_SECONDS * 1000), max_records=most)
         return [_of_kafka(record) for records in found.values() for record in records]
+
+    def waits(self) -> bool:
+        """Return True while the group has given it no partition: after a run that was killed, until Kafka has noticed that."""
+        return not self._consumer.assignment()
 
     def done(self) -> None:
         """Commit the offsets after all that was taken."""
@@ -106,6 +117,10 @@ class RabbitSource:
         if not taken:
             self._connection.sleep(POLL_SECONDS)
         return taken
+
+    def waits(self) -> bool:
+        """Return False: a queue gives its messages to each consumer that asks."""
+        return False
 
     def done(self) -> None:
         """Acknowledge all that was taken."""
@@ -157,12 +172,13 @@ def _property(name: str, value: object) -> tuple[str, str]:
 
 
 def kafka_source(servers: str, topic: str, group: str, more: Mapping[str, str]) -> KafkaSource:
-    """Connect to Kafka. `more` are further settings of kafka.KafkaConsumer. Raises CliError."""
+    """Connect to Kafka. `more` are further settings of kafka.KafkaConsumer. Raises CliError, also without the topic."""
     _needs("kafka", "kafka-python")
     from kafka import KafkaConsumer
     from kafka.errors import KafkaError
 
     errors = (KafkaError, AssertionError, ValueError, TypeError)
+    settings: dict[str, str | int] = {"session_timeout_ms": SESSION_MS, **dict(map(_setting, more.items()))}
     with _told("Kafka", errors):
         consumer = KafkaConsumer(
             topic,
@@ -171,9 +187,19 @@ def kafka_source(servers: str, topic: str, group: str, more: Mapping[str, str]) 
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             isolation_level="read_committed",
-            **more,
+            **settings,
         )
+        known = consumer.partitions_for_topic(topic)
+    if not known:
+        consumer.close(autocommit=False)
+        raise CliError(f"Kafka has no topic {topic}", "`kafka-topics.sh --list` shows its topics")
     return KafkaSource(consumer, (KafkaError,))
+
+
+def _setting(pair: tuple[str, str]) -> tuple[str, str | int]:
+    """Return a setting with its value, which is a number if the name ends in a unit: session_timeout_ms."""
+    name, value = pair
+    return name, int(value) if name.endswith(UNITS) and value.isdecimal() else value
 
 
 def rabbit_source(url: str, queue: str) -> RabbitSource:
@@ -222,7 +248,7 @@ class ImportRun:
     """The messages of a source on their way to a topic.
 
     `send` stores a message in the queue of a shard; `rate` is the most messages a second. The move ends after `count` messages,
-    or once nothing came for `idle_seconds`.
+    or once nothing came for `idle_seconds` in which the source did not wait.
     """
 
     source: ImportSource
@@ -246,6 +272,8 @@ class ImportRun:
                 await self._send_all(taken, moved, began)
                 await self._call(self.source.done)
                 advance(len(taken))
+                last = self.seconds()
+            elif await self._call(self.source.waits):
                 last = self.seconds()
             elif self.seconds() - last >= self.idle_seconds:
                 break

@@ -63,6 +63,12 @@ class Consumer:
                 return {partition: found}
         return {}
 
+    def assignment(self) -> set[int]:
+        return set(self.log.partitions)
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        return set(self.log.partitions) or None
+
     def commit(self) -> None:
         self.log.committed.update(self.position)
 
@@ -194,6 +200,22 @@ def test_the_move_ends_when_nothing_came_for_a_while() -> None:
     assert broker.clock.seconds() == 3.0
 
 
+def test_the_move_does_not_end_while_kafka_gives_the_partitions_to_a_run_that_was_killed() -> None:
+    class Late(Consumer):
+        turns = 0
+
+        def assignment(self) -> set[int]:
+            return super().assignment() if self.turns > 20 else set()
+
+        def poll(self, timeout_ms: int, max_records: int) -> dict[int, list[Record]]:
+            self.turns += 1
+            return super().poll(timeout_ms, max_records) if self.assignment() else {}
+
+    broker = Broker()
+    assert broker.move(KafkaSource(Late(kafka_log(1, 5)), (KafkaError,))).messages == 5
+    assert broker.clock.seconds() == 20 + 3
+
+
 def test_message_without_a_body_ends_the_run_with_its_place_or_is_counted() -> None:
     log, broker = KafkaLog({0: [Record("orders", 0, 7, b"k", None), Record("orders", 0, 8, b"k", b"x")]}), Broker()
     with pytest.raises(CliError, match="orders partition 0 offset 7 has no body"):
@@ -321,5 +343,17 @@ def test_consumer_of_kafka_reads_committed_messages_from_the_start_and_commits_n
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
         "isolation_level": "read_committed",
+        "session_timeout_ms": 10_000,
         "security_protocol": "SSL",
     }
+    given = {"session_timeout_ms": "45000"}
+    kafka_source("a:9092", "orders", "move", given).close()
+    assert KafkaModule.made["session_timeout_ms"] == 45_000
+
+
+def test_a_topic_that_kafka_does_not_have_is_named(kafka_is_installed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from twisted_mq.cli.other_systems import kafka_source
+
+    monkeypatch.setattr(LOG, "partitions", {})
+    with pytest.raises(CliError, match="Kafka has no topic orders"):
+        kafka_source("a:9092", "orders", "move", {})

@@ -95,6 +95,10 @@ class KafkaConsumer:
         ]
         self.at += len(records)
         return {{0: records}} if records else {{}}
+    def assignment(self):
+        return {{0}}
+    def partitions_for_topic(self, topic):
+        return {{0}}
     def commit(self):
         json.dump({{self.group: self.at}}, open(PATH, "w"))
     def close(self, autocommit):
