@@ -18,8 +18,9 @@ async def search(visit: Visit) -> Answer:
     if not text:
         return Page("search.html", {"q": "", "kinds": {}, "found": 0})
     cluster, names = await visit.admin.cluster_info(), await visit.admin.topic_list()
-    own = own_topics_of(cluster)
-    known = [(name, kind_of(name, own)) for name in names]
+    own, wanted = own_topics_of(cluster), text.lower()
+    # names of groups and dead letters are parts of topics' names
+    known = [(name, kind_of(name, own)) for name in names if wanted in name.lower()]
     groups = {group_of(name) for name, kind in known if kind is TopicKind.RETRY} - BROKERS_GROUPS
     given_up = {name.removeprefix("%DLQ%") for name, kind in known if kind is TopicKind.DEAD_LETTERS}
     every = brokers(cluster, sorted(cluster.cluster_addr_table or {}))
