@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -104,6 +105,9 @@ def export(
 class _Done:
     """Messages and bytes that an export added, by topic and day. The lock lets one slice at a time become part of the table."""
 
+    run: str = attrs.field(factory=lambda: uuid.uuid4().hex)
+    """Name of this run's folder for what Spark writes: the Java of a killed run may still write to the folder of that run."""
+
     messages: Counter[tuple[str, str]] = attrs.field(factory=Counter)
     bytes: Counter[tuple[str, str]] = attrs.field(factory=Counter)
     files: int = 0
@@ -155,7 +159,7 @@ def _export_slice(
 ) -> None:
     """Write one slice and make it a part of the table."""
     system, root = locate(out)
-    staging = f"{_STAGING}/{piece.key}"
+    staging = f"{_STAGING}/{done.run}/{piece.key}"
     rows = _rows(stores, piece, wanted).withColumns({name: F.col(of) for name, of in target.partitions.items()})
     if DAY not in target.partitions:
         rows = rows.drop(DAY)
@@ -163,12 +167,12 @@ def _export_slice(
     order = [name for name in ("physicalOffset", "queueOffset") if name in rows.columns]
     by_folder = rows.hint("rebalance", *folders).sortWithinPartitions(*folders, *order)
     by_folder.write.partitionBy(*target.partitions).parquet(f"{out.rstrip('/')}/{staging}")
+    added = _moved(system, root, staging, _prefix(piece.key, piece.begin))
     with done.lock:
-        added = _moved(system, root, staging, _prefix(piece.key, piece.begin))
         target.add(piece, added)
-        system.delete_dir(f"{root}/{staging}")
         done.count(added)
         advance(piece.end - piece.begin)
+    system.delete_dir(f"{root}/{staging}")
 
 
 def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:

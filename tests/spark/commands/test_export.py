@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,14 +10,16 @@ import deltalake
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from pyarrow import fs
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from tests.spark.stores import BORN_MS, StoreWriter
+from twisted_mq.spark.commands import export as export_module
 from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
 from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import Place
+from twisted_mq.spark.commands.targets import Added, Place
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.jobs.topics import TopicKind, topic_kind
 from twisted_mq.storage.store_reader import StoreReader
@@ -143,3 +146,27 @@ def test_what_is_not_wanted(session: SparkSession, writer: StoreWriter, tmp_path
     (tmp_path / "some" / "_export.json").write_text("[]")
     with pytest.raises(StoreReadError, match="does not contain the progress of a job"):
         export(stores, 50, str(tmp_path / "some"), "parquet", Wanted(("Bills",)))
+
+
+def test_what_the_java_of_a_killed_export_writes_later_is_no_part_of_the_table(
+    session: SparkSession, writer: StoreWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver in Python can be killed alone: its Java ends the write that it began."""
+    put(writer, 0)
+    store, out, aside = writer.write(), tmp_path / "out", tmp_path / "aside"
+    moved, folders = export_module._moved, list[Path]()
+
+    def killed(system: fs.FileSystem, root: str, folder: str, prefix: str) -> list[Added]:
+        folders.append(Path(root, folder))
+        if len(folders) == 1:
+            shutil.copytree(folders[0], aside)
+            raise KeyboardInterrupt
+        shutil.copytree(aside, folders[0], dirs_exist_ok=True)
+        return moved(system, root, folder, prefix)
+
+    monkeypatch.setattr(export_module, "_moved", killed)
+    with pytest.raises(KeyboardInterrupt):
+        exported(session, store, out, "parquet")
+    assert exported(session, store, out, "parquet") == 1
+    assert places("parquet", out) == writer.positions
+    assert folders[0] != folders[1]
