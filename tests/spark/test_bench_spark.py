@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.bench_spark import FEW, ConstructRowReader, PremadeReader, write_log
+from tests.bench.bench_spark import FEW, ConstructRowReader, PremadeReader
+from tests.bench.written_store import write_store
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
 from twisted_mq.spark.source.options import read_options
 from twisted_mq.spark.source.store_reader import StoreReader
@@ -14,11 +15,12 @@ from twisted_mq.spark.source.store_reader import StoreReader
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_rows_of_construct_equal_ours(tmp_path: Path, compiled: bool) -> None:
-    write_log(tmp_path / "commitlog" / f"{0:020d}", 20_000, 128)
+    write_store(tmp_path, 20_000, 128)
     options = {"path": str(tmp_path), "maxPartitionBytes": "8k"}
     ours = StoreReader(read_options(options), list(COLUMN_NAMES))
     theirs = ConstructRowReader(options, compiled)
     assert theirs.partitions() == ours.partitions()
+    assert len(ours.partitions()) == 3
     rows = []
     for split in ours.partitions():
         for batch in ours.read(split):
@@ -28,7 +30,7 @@ def test_rows_of_construct_equal_ours(tmp_path: Path, compiled: bool) -> None:
 
 
 def test_premade_batches_are_about_as_many_rows(tmp_path: Path) -> None:
-    write_log(tmp_path / "commitlog" / f"{0:020d}", 200_000, 128)
+    write_store(tmp_path, 200_000, 128)
     options = read_options({"path": str(tmp_path), "columns": FEW})
     premade, ours = PremadeReader(options), StoreReader(options, options.columns)
     rows = [

@@ -2,8 +2,9 @@
 
     python -m tests.spark_proof.lake [--megabytes 256] [--dir /dev/shm] [files rate day ...]
 
-`rate` compares an export with reading the store into Spark's `noop` sink and then writing the same rows, which Spark already
-holds, by Spark's own Parquet writer without folders. Each figure is the fastest of three runs.
+`files` is 1 TB with 1,000 topics on a smaller scale: the store has `--megabytes`, and log files, slices and the table's files
+are as much smaller. `rate` compares an export with reading the store into Spark's `noop` sink and then writing the same rows,
+which Spark already holds, by Spark's own Parquet writer without folders. Each figure is the fastest of three runs.
 """
 
 from __future__ import annotations
@@ -16,32 +17,26 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import attrs
 from pyspark import StorageLevel
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
-from tests.bench.bench_spark import in_turn, into_noop, write_log
+from tests.bench.bench_spark import in_turn, into_noop
+from tests.bench.written_store import write_store
 from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.session import local_session
 
 BODY_BYTES = 128
 FILE_BYTES = 16 << 20
+TERABYTE, TOPICS = 10**12, 1000
+LOG_BYTES, TABLE_BYTES = 1 << 30, 256 << 20
+"""Sizes of the files of a log and of a table, as they are by default."""
 SLICE_BYTES = 256 << 30
+RECORD_BYTES = 420
+"""About the size of a message in the log."""
 DAYS = 10
 DAY_MS = 86_400_000
-
-
-def write_store(folder: str, megabytes: int, *, topics: int, step_ms: int = 1) -> tuple[str, int]:
-    """Write a store of log files of about 16 MiB; return its path and number of messages."""
-    log, rows, offset = Path(folder, "store", "commitlog"), 0, 0
-    while offset < megabytes << 20:
-        path = log / f"{offset:020d}"
-        size = min(FILE_BYTES, (megabytes << 20) - offset)
-        rows += write_log(path, size, BODY_BYTES, topics=topics, step_ms=step_ms, first_offset=offset, first=rows)
-        offset += path.stat().st_size
-    return str(log.parent), rows
 
 
 def data_files(out: Path) -> list[Path]:
@@ -49,21 +44,24 @@ def data_files(out: Path) -> list[Path]:
 
 
 def files(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
-    """A thousand topics, exported in two runs and then merged."""
-    store, rows = write_store(folder, megabytes, topics=1000)
-    out, whole = Path(folder, "out"), Stores.opened(session, [store])
-    half = attrs.evolve(whole, ends={one: end // 2 for one, end in whole.ends.items()})
-    for stores, compact, what in ((half, False, "half"), (whole, False, "the rest"), (whole, True, "merged")):
+    """A thousand topics, exported and then merged."""
+    size = megabytes << 20
+    scale = TERABYTE / size
+    store, out = Path(folder, "store"), Path(folder, "out")
+    rows = write_store(store, size, BODY_BYTES, topics=TOPICS, file_bytes=int(LOG_BYTES / scale))
+    stores = Stores.opened(session, [str(store)])
+    for compact, what in ((False, "exported"), (True, "merged")):
+        wanted = Wanted(slice_bytes=int(SLICE_BYTES / scale), file_bytes=int(TABLE_BYTES / scale), compact=compact)
         began = time.perf_counter()
-        export(stores, 1, str(out), "parquet", Wanted(slice_bytes=SLICE_BYTES, compact=compact))
-        seconds = time.perf_counter() - began
-        yield f"files: {rows} messages of 1000 topics, {what}: {len(data_files(out))} files, {seconds:.1f} s"
+        export(stores, 1, str(out), "parquet", wanted)
+        seconds, count = time.perf_counter() - began, len(data_files(out))
+        yield f"files: {rows} messages of {TOPICS} topics, 1 TB to {scale:.0f}, {what}: {count} files, {seconds:.1f} s"
 
 
 def rate(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
     """An export beside reading and Spark's own writer."""
-    store, rows = write_store(folder, megabytes, topics=3)
-    out = Path(folder, "out")
+    store, out = str(Path(folder, "store")), Path(folder, "out")
+    rows = write_store(Path(store), megabytes << 20, BODY_BYTES, file_bytes=FILE_BYTES)
     read = session.read.format("rocketmq").option("columns", ",".join(COLUMNS)).load(store)
 
     def exported() -> None:
@@ -84,8 +82,9 @@ def rate(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
 
 def day(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
     """A day's query of one topic of a store of ten days."""
-    store, rows = write_store(folder, megabytes, topics=3, step_ms=DAYS * DAY_MS // (megabytes << 20) * 420)
-    out = Path(folder, "out")
+    store, out = str(Path(folder, "store")), Path(folder, "out")
+    step_ms = DAYS * DAY_MS // (megabytes << 20) * RECORD_BYTES
+    rows = write_store(Path(store), megabytes << 20, BODY_BYTES, step_ms=step_ms, file_bytes=FILE_BYTES)
     export(Stores.opened(session, [store]), 1, str(out), "parquet", Wanted(slice_bytes=SLICE_BYTES))
     table = session.read.parquet(str(out))
     days = [str(row.day) for row in table.select("day").distinct().orderBy("day").collect()]
@@ -95,10 +94,16 @@ def day(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
     sums = (F.count("*"), F.sum(F.length("body")))
     options = {"columns": "topic,storeTimestamp,body"}
     in_store = session.read.format("rocketmq").options(**options).load(store)
-    on_store = in_store.where(found & (F.col("topic") == "Topic1")).agg(*sums)
-    on_table = table.where(f"topic = 'Topic1' and day = '{wanted}'").agg(*sums)
-    assert on_store.collect() == on_table.collect()
-    beside = in_turn(rows, on_store.collect, on_table.collect, times=3)
+
+    def on_store() -> list[Row]:
+        return in_store.where(found & (F.col("topic") == "Topic1")).agg(*sums).collect()
+
+    def on_table() -> list[Row]:
+        """A data frame of its own each time: a second collect() of one would take what its first left of the shuffle."""
+        return table.where(f"topic = 'Topic1' and day = '{wanted}'").agg(*sums).collect()
+
+    assert on_store() == on_table()
+    beside = in_turn(rows, on_store, on_table, times=3)
     yield (
         f"day: one of {len(days)} days of one of 3 topics of {rows} messages: in the store {beside[0].seconds:.2f} s, in the "
         f"export {beside[1].seconds:.2f} s"

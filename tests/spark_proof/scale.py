@@ -20,7 +20,8 @@ from pathlib import Path
 import attrs
 from pyspark.sql import SparkSession
 
-from tests.bench.bench_spark import into_noop, run, write_log
+from tests.bench.bench_spark import into_noop, run
+from tests.bench.written_store import write_store
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.queue_entry import pack_entry
 from twisted_mq.protocol.layouts.record import encode_blank
@@ -183,7 +184,7 @@ def memory(session: SparkSession, folder: str, arguments: argparse.Namespace) ->
 
 def stream(session: SparkSession, folder: str, arguments: argparse.Namespace) -> Iterator[str]:
     """A stream over a log until it has all of it; the first run, in which Java and the workers get warm, is left out."""
-    rows = write_log(Path(folder, "store", "commitlog", f"{0:020d}"), arguments.megabytes << 20, 128)
+    rows = write_store(Path(folder, "store"), arguments.megabytes << 20, 128)
     frame = session.readStream.format("rocketmq").option("startingOffsets", "earliest").load(str(Path(folder, "store")))
     for name in ("warm", "timed"):
         began = time.perf_counter()
