@@ -21,7 +21,7 @@
 # make simulate-mutants   which seed finds each fault that is put in on purpose (tests.simulation.run_mutants)
 # make mutate   N=1000 small faults in the sources, from SEED=1: how many do the tests notice? Goes on where it ended; AGAIN=1 survivors anew
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
-# make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) of writing tasks (TASK_KILLS=50), and of exports (EXPORT_KILLS=70 by format); latency, rates, reads, scale
+# make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) of writing tasks (TASK_KILLS=50), and of exports (EXPORT_KILLS=200); latency, rates, reads, scale, exports
 # make bench   the project's own benchmarks
 # make release   a dry run: sdist and wheel in dist/, checked by twine, installed, the examples run with them; uploads nothing
 # make cost    the worst turn of each request and port in its most adverse shapes: an hour
@@ -134,17 +134,20 @@ soak-grpc: setup
 
 KILLS ?= 200
 TASK_KILLS ?= 50
-EXPORT_KILLS ?= 70
+EXPORT_KILLS ?= 200
+WHOLE_EXPORT_KILLS ?= 5
 spark-proof: setup
 	$(PYTHON) -m interop.peers.setup
 	$(PYTHON) -m tests.spark_proof.kills --kills $(KILLS)
 	$(PYTHON) -m tests.spark_proof.kills --kills $(KILLS) --backfill
 	$(PYTHON) -m tests.spark_proof.sink --kills $(TASK_KILLS)
-	for format in parquet delta iceberg; do $(PYTHON) -m tests.spark_proof.export_kills --kills $(EXPORT_KILLS) --format $$format || exit 1; done
+	$(PYTHON) -m tests.spark_proof.export_points --kills $(EXPORT_KILLS)
+	for format in parquet delta iceberg; do $(PYTHON) -m tests.spark_proof.export_kills --kills $(WHOLE_EXPORT_KILLS) --format $$format || exit 1; done
 	$(PYTHON) -m tests.spark_proof.latency
 	$(PYTHON) -m tests.spark_proof.pulls
 	$(PYTHON) -m tests.spark_proof.reads
 	$(PYTHON) -m tests.spark_proof.scale
+	$(PYTHON) -m tests.spark_proof.lake
 
 MINUTES ?= 60
 
