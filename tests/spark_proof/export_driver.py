@@ -26,8 +26,8 @@ WRITE, COMMIT, MERGE = "write", "commit", "merge"
 """Stages of an export that a driver tells."""
 CHANGES = frozenset({"move", "delete_file", "delete_dir", "create_dir", "open_output_stream"})
 """Methods of Arrow's file systems that change them."""
-PRELOADED = "tests.spark_proof.export_points"
-"""What all drivers need, imported once."""
+PRELOADED = ["tests.spark_proof.export_driver", "tests.spark.commands.test_export"]
+"""Modules that all drivers need, imported once."""
 
 
 @attrs.frozen

@@ -197,7 +197,7 @@ def main() -> int:
         **INTERPRETED,
     }
     session = local_session("export-points", 2, settings)
-    multiprocessing.set_forkserver_preload([PRELOADED])
+    multiprocessing.set_forkserver_preload(PRELOADED)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spark-proof-") as directory:
         done = run(Path(directory), Java.of(session), given.kills, given.seed, given.seconds)

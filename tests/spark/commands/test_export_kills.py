@@ -15,7 +15,7 @@ from tests.spark_proof.export_points import KINDS, Exports
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_killed_driver_leaves_no_gap_and_no_message_twice(session: SparkSession, tmp_path: Path, kind: str) -> None:
-    multiprocessing.set_forkserver_preload([PRELOADED])
+    multiprocessing.set_forkserver_preload(PRELOADED)
     exports = Exports(kind, tmp_path, Java.of(session), random.Random(7))
     exports.run(2)
     assert exports.problems == []
