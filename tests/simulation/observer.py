@@ -21,6 +21,7 @@ from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC
+from twisted_mq.storage.interfaces import IMessageStore
 
 DELAY_SECONDS = {0: 0.0, 1: 1.0, 2: 5.0, 3: 10.0}
 PLAIN, ORDERED = "Plain", "Ordered"
@@ -384,9 +385,7 @@ class Observer:
                 for group, topic in self._groups.items():
                     for queue_id in broker.store.queue_ids(topic):
                         key = (group, broker.broker_name, queue_id)
-                        self._in_order[key] = max(
-                            self._in_order[key], broker.store.min_offset_in_queue(topic, queue_id)
-                        )
+                        self._in_order[key] = _first_left(broker.store, topic, queue_id, self._in_order[key])
 
     def _look_at_given_up(self, broker: BrokerNode) -> None:
         """Transactions that the broker asked about for the last time."""
@@ -497,6 +496,16 @@ class Observer:
                 raise Broken(f"{sent.name} is of a transaction to {sent.transaction}, and is in {places}")
             if sent.owed and len(places) > 1 and not self.sends_are_repeated:
                 raise Broken(f"{sent.name} was sent once, and is in {places}")
+
+
+def _first_left(store: IMessageStore, topic: str, queue_id: int, offset: int) -> int:
+    """Return the first offset from that one on whose record is in the log. Queues are trimmed after the log, in slices."""
+    offset, first = max(offset, store.min_offset_in_queue(topic, queue_id)), store.min_physical_offset()
+    for physical_offset, _size, _tags in store.queue_entries(topic, queue_id, offset, 1 << 10):
+        if physical_offset >= first:
+            break
+        offset += 1
+    return offset
 
 
 def messages_of(broker: BrokerNode, topics: list[str]) -> Iterator[tuple[Place, MessageExt]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.simulation.coordinator import CoordinatorNode
 from tests.simulation.given_back import given_back
-from tests.simulation.observer import Observer
+from tests.simulation.observer import Observer, _first_left
 from tests.simulation.ordered_observer import OrderedObserver
 from tests.simulation.world import Broken, World
 from twisted_mq.ordering.lists import OrderedTopic
@@ -361,3 +361,19 @@ def test_what_a_slave_showed_before_its_masters_disk_had_it_may_be_lost_with_the
     master.store = log_of()
     observer.after_start(master)
     assert observer.broken == ("p-1 was consumed at ('a', 'Plain', 0, 0), and is lost" if is_broken else "")
+
+
+def test_messages_of_deleted_files_are_not_expected_before_their_queue_is_trimmed() -> None:
+    class Store:
+        """A log that begins at 1000, and a queue whose first two messages lie before that."""
+
+        def min_physical_offset(self) -> int:
+            return 1000
+
+        def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
+            return 0
+
+        def queue_entries(self, topic: str, queue_id: int, offset: int, count: int) -> list[tuple[int, int, int]]:
+            return [(500, 100, 0), (900, 100, 0), (1000, 100, 0)][offset : offset + count]
+
+    assert [_first_left(cast(Any, Store()), "T", 0, offset) for offset in (0, 1, 2, 3)] == [2, 2, 2, 3]
