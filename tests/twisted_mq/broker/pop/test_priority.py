@@ -54,11 +54,14 @@ def test_a_priority_is_the_number_of_the_queue_and_the_last_one_takes_all_above(
     assert stored(desk, queue) == [("x", priority)]
 
 
-def test_a_message_to_a_topic_that_it_creates_is_in_the_queue_that_the_answer_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize("topic", ["New", "%RETRY%G"])
+def test_the_answer_names_the_queue_also_in_a_new_topic_and_a_retry_topic(tmp_path: Path, topic: str) -> None:
     desk = desk_of(tmp_path)
-    answer = sent(desk, "x", topic="New", **{PRIORITY: "2"})
+    desk.controller.topics.update([TopicConfig("%RETRY%G", QUEUES, QUEUES)])
+    desk.pop()  # creates the group
+    answer = sent(desk, "x", topic=topic, **{PRIORITY: "2"})
     assert (answer.code, answer.ext_fields["queueId"]) == (0, "2")
-    assert desk.broker.store.max_offset_in_queue("New", 2) == 1
+    assert desk.broker.store.max_offset_in_queue(topic, 2) == 1
 
 
 @pytest.mark.parametrize("other", [{"__SHARDINGKEY": "k"}, {"DELAY": "1"}, {"TRAN_MSG": "true"}])
