@@ -154,14 +154,14 @@ def check_jobs(said: dict[str, tuple[int, dict[str, int]]], recorded: str) -> No
 
 def test_sql_and_the_shell_of_scala_find_the_format(home: SparkHome, store: str) -> None:
     """No Python program starts these: Java asks the installed Python which sources it has."""
-    ours = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    python, path = sys.executable, str(ROOT)
     lines = (
         f"CREATE TABLE logs USING rocketmq OPTIONS (path '{store}');"
         f"CREATE TEMPORARY VIEW orders AS SELECT * FROM logs WITH (path = '{store}', topic = 'Orders');"
         "SELECT 'seen', count(*), max(queueId) FROM orders;"
     )
     local = ("--master", "local[1]", "--conf", "spark.sql.catalogImplementation=in-memory")
-    said = home.run(["spark-sql", *local, "-e", lines], **ours)
+    said = home.run(["spark-sql", *local, "-e", lines], PYSPARK_PYTHON=python, PYTHONPATH=path)
     assert f"seen\t{MESSAGES}\t2" in said.stdout, said.stdout[-2000:] + said.stderr[-4000:]
     program = home.folder / "seen.scala"
     program.write_text(
@@ -169,5 +169,5 @@ def test_sql_and_the_shell_of_scala_find_the_format(home: SparkHome, store: str)
         'println("seen " + orders.count() + " " + orders.selectExpr("max(queueId)").first().get(0))\n'
         "System.exit(0)\n"
     )
-    said = home.run(["spark-shell", *local, "-i", str(program)], **ours)
+    said = home.run(["spark-shell", *local, "-i", str(program)], PYSPARK_PYTHON=python, PYTHONPATH=path)
     assert f"seen {MESSAGES} 2" in said.stdout, said.stdout[-2000:] + said.stderr[-4000:]
