@@ -101,8 +101,8 @@ class ClientLoad:
     def _take(self) -> None:
         try:
             for message in self.simple.receive():
+                self.received.add(message["body"])  # also if the answer to its acknowledgement is late
                 self.simple.ack(message)
-                self.received.add(message["body"])
         except PeerError:
             self.refused += 1
 
