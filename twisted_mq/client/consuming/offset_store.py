@@ -66,11 +66,16 @@ class OffsetStore:
         raise TypeError(f"{type(self).__name__} stores nothing")
 
 
+LOOK_AGAIN_EACH = 12
+"""Rounds of `persist`, 5 s apart by default, of which one looks whether the brokers still have the offsets that were read."""
+
+
 class RemoteOffsetStore(OffsetStore):
     """Offsets of a clustering group, kept by each queue's broker (Apache: RemoteBrokerOffsetStore).
 
     An offset that was read is committed only after messages behind it were consumed: a slave that answered for its master may
-    have known an earlier one. (Apache's client commits it.)
+    have known an earlier one. (Apache's client commits it.) A broker that has lost it since, by a power cut, gets it again. Else
+    a group that waits at a queue's end has no offset there, and never ends the term of an ordered queue.
     """
 
     def __init__(self, group: str, client: MQClient) -> None:
@@ -78,6 +83,7 @@ class RemoteOffsetStore(OffsetStore):
         self._group = group
         self._client = client
         self._read: dict[MessageQueue, int] = {}
+        self._rounds = 0
 
     async def read(self, queue: MessageQueue) -> int | None:
         address = await self._client.routes.serving(queue)
@@ -96,11 +102,14 @@ class RemoteOffsetStore(OffsetStore):
         return None if offset == self._read.get(queue) else offset
 
     async def persist(self, queues: Iterable[MessageQueue]) -> None:
+        self._rounds += 1
         for queue in queues:
             offset = self.to_commit(queue)
-            if offset is None:
-                continue
             try:
+                if offset is None and self._rounds % LOOK_AGAIN_EACH == 0:
+                    offset = await self._lost(queue)
+                if offset is None:
+                    continue
                 address = await self._client.routes.serving(queue)
                 await self._client.calls.update_consumer_offset(address, self._group, queue, offset)
             except EXPECTED_ERRORS as error:
@@ -109,6 +118,15 @@ class RemoteOffsetStore(OffsetStore):
                     "offset not committed: group={group} topic={topic} queue={queue} offset={offset} {error}",
                     group=self._group, topic=queue.topic, queue=queue.queue_id, offset=offset, error=error,
                 )  # fmt: skip
+
+    async def _lost(self, queue: MessageQueue) -> int | None:
+        """Return the offset that was read if the broker has a lower one or none now; None if nothing was read."""
+        read = self._read.get(queue)
+        if read is None:
+            return None
+        address = await self._client.routes.serving(queue)
+        stored = await self._client.calls.consumer_offset(address, self._group, queue)
+        return read if (stored or 0) < read else None
 
 
 class LocalOffsetStore(OffsetStore):

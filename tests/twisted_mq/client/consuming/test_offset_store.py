@@ -9,7 +9,7 @@ from twisted.internet import defer
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.client_case import ClientCase
-from twisted_mq.client.consuming.offset_store import LocalOffsetStore, OffsetStore, RemoteOffsetStore
+from twisted_mq.client.consuming.offset_store import LOOK_AGAIN_EACH, LocalOffsetStore, OffsetStore, RemoteOffsetStore
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -66,6 +66,24 @@ class WithTheBroker(ClientCase):
         self.store.update(QUEUE, 6)
         self.run_to_end(self.store.persist([QUEUE]))
         self.assertEqual(self.broker.offsets[("g", "T", 0)], 6)
+
+    def test_an_offset_that_was_read_and_that_the_broker_has_lost_since_is_committed_again(self) -> None:
+        key = ("g", "T", 0)
+        self.broker.offsets[key] = 3
+        self.run_to_end(self.store.read(QUEUE))
+        del self.broker.offsets[key]
+        for _ in range(LOOK_AGAIN_EACH - 1):
+            self.run_to_end(self.store.persist([QUEUE, OTHER]))
+        self.settle()
+        self.assertEqual(self.broker.offsets, {})
+        self.run_to_end(self.store.persist([QUEUE, OTHER]))
+        self.settle()
+        self.assertEqual(self.broker.offsets, {key: 3})
+        self.broker.offsets[key] = 5
+        for _ in range(LOOK_AGAIN_EACH):
+            self.run_to_end(self.store.persist([QUEUE]))
+        self.settle()
+        self.assertEqual(self.broker.offsets, {key: 5}, "another member has committed more")
 
     def test_offsets_are_committed_one_way(self) -> None:
         self.store.update(QUEUE, 3)
