@@ -5,7 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_SIZE, iterate_entries
+from twisted_mq.protocol.layouts.queue_entry import (
+    ENTRY_BYTES,
+    ENTRY_FIELDS,
+    FILLER_SIZE,
+    entries_struct,
+    iterate_entries,
+)
 from twisted_mq.protocol.layouts.record import read_store_timestamp
 from twisted_mq.protocol.text.java import to_int
 from twisted_mq.storage.config import StoreConfig
@@ -97,7 +103,8 @@ class QueueReader:
         result = GetResult(_NO_MATCH, offset, queue.min_offset, queue.max_offset)
         last_physical = 0
         if entries:
-            last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test)
+            whole = self._fill_whole(result, entries, max_count, max_bytes, wanted) if test is None else None
+            last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test) if whole is None else whole
         else:
             result.status = GetStatus.OFFSET_FOUND_NULL
             result.next_begin_offset = queue.next_file_offset(offset)
@@ -107,6 +114,33 @@ class QueueReader:
     def _scanned(self, max_count: int, entry_bytes: int) -> int:
         """Return how many entries of a size a read looks at."""
         return min(-(-max(self._least_scanned, max_count * entry_bytes) // entry_bytes), MOST_SCANNED)
+
+    def _fill_whole(
+        self, result: GetResult, entries: memoryview, max_count: int, max_bytes: int, wanted: Collection[int] | None
+    ) -> int | None:
+        """Put the first records into `result`, as `_fill` does, if all are wanted, hot, in the newest file and within the limits.
+
+        Returns the physical offset of the last one; None, with nothing changed, if `_fill` has to look at them one by one.
+        """
+        most_bytes, most_count = self._memory_limits
+        count = min(len(entries) // ENTRY_BYTES, max_count, most_count)
+        if count < 1:
+            return None
+        numbers: tuple[int, ...] = entries_struct(count).unpack_from(entries)
+        places, sizes = numbers[::ENTRY_FIELDS], numbers[1::ENTRY_FIELDS]
+        total = sum(sizes)
+        log, pull_bytes = self._log, min(max(max_bytes, LEAST_PULL_BYTES), MOST_PULL_BYTES)
+        if min(places) < log.max_offset - self._hot_bytes or total > pull_bytes or total > most_bytes:
+            return None
+        if wanted is not None and not set(numbers[2::ENTRY_FIELDS]).issubset(wanted):
+            return None
+        records = log.read_many(places, sizes)
+        if records is None:
+            return None
+        result.records += records
+        result.status, result.size_bytes = _FOUND, total
+        result.next_begin_offset += count
+        return places[-1]
 
     def _fill(
         self,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.storage.conftest import OpenFileStore, message, put
+from tests.storage.conftest import OpenFileStore, message, put, tagged
 from twisted_mq.protocol.layouts.queue_entry import ENTRY, FILLER_ENTRY
 from twisted_mq.storage.interfaces import GetResult, GetStatus
-from twisted_mq.storage.queues.queue_reader import matches
+from twisted_mq.storage.queues.queue_reader import QueueReader, matches
 
 RECORD = 91 + 6 + 100
 LARGE = {"mapped_file_size_consume_queue": 20_000, "mapped_file_size_commit_log": 1 << 20}
@@ -148,3 +149,46 @@ def test_entry_beyond_the_log_has_no_time(open_store: OpenFileStore) -> None:
     ENTRY.pack_into(queue.files.files[0].view, 0, 1 << 30, 100, 0)
     assert store.store_timestamp("TopicA", 0, 0) == -1
     queue.files.files[0].view[:20] = right
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(LARGE, id="hot"),
+        pytest.param(
+            {**LARGE, "physical_memory": 20 * RECORD, "access_message_in_memory_max_ratio": 100}, id="a part is cold"
+        ),
+        pytest.param({"mapped_file_size_consume_queue": 20_000}, id="many small files"),
+        pytest.param({**LARGE, "max_transfer_bytes_on_message_in_memory": 4 * RECORD}, id="few bytes"),
+        pytest.param({**LARGE, "transient_store_pool_enable": True}, id="transient pool"),
+    ],
+)
+def test_records_read_together_are_those_read_one_by_one(
+    open_store: OpenFileStore, kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(**kind)
+    for _ in range(20):
+        put(store, *[tagged(tags, ord(tags), body=bytes(94)) for tags in "aab"])
+    store._log.commit()
+    store.dispatch()
+    together = []
+
+    def fill_whole(self: QueueReader, *arguments: Any) -> int | None:
+        together.append(by_columns(self, *arguments))
+        return together[-1]
+
+    by_columns = QueueReader._fill_whole
+    monkeypatch.setattr(QueueReader, "_fill_whole", fill_whole)
+    for pull in itertools.product(
+        range(0, 60, 2), (-1, 0, 1, 2, 32, 40), (0, 3 * RECORD, 1 << 20), (None, {97}, {97, 98}, {9})
+    ):
+        offset, count, most_bytes, wanted = pull
+        found = store.get_message("TopicA", 0, offset, count, most_bytes, wanted)
+        plain = store.get_message("TopicA", 0, offset, count, most_bytes, wanted, lambda record: True)
+        assert [*map(bytes, found.records)] == [*map(bytes, plain.records)], pull
+        assert shown(found) == shown(plain), pull
+    assert sum(one is not None for one in together) > 100
+
+
+def shown(result: GetResult) -> tuple[Any, ...]:
+    return (*brief(result), result.min_offset, result.max_offset, result.suggest_pulling_from_slave)

@@ -22,7 +22,7 @@ from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.record import read_head, read_spans
-from twisted_mq.protocol.messages.subscription import SubscriptionError, build_subscription, is_tag_type
+from twisted_mq.protocol.messages.subscription import SUB_ALL, SubscriptionError, build_subscription, is_tag_type
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.interfaces import RecordTest
 
@@ -45,6 +45,12 @@ class Selection:
 
     tags_codes: Collection[int] | None
     matches: RecordTest | None = None
+
+
+EVERYTHING = Selection(None)
+
+_ALL_EXPRESSIONS = (SUB_ALL, "", None)
+"""The tag expressions that select every message."""
 
 
 @attrs.frozen
@@ -75,6 +81,8 @@ def expression_selection(
     broker: FilterParts, topic: str, group: str, expression: str | None, kind: str | None, version: int = 0
 ) -> Selection:
     """Return the selection by the expression in a request, even if enablePropertyFilter is off. Raises BrokerError."""
+    if expression in _ALL_EXPRESSIONS and is_tag_type(kind):
+        return EVERYTHING
     try:
         subscription = build_subscription(topic, expression, kind, sub_version=version)
         if is_tag_type(kind):
@@ -122,6 +130,6 @@ def properties_of(record: Buffer) -> dict[str, str]:
 
 def tags_of(subscription: SubscriptionData) -> Collection[int] | None:
     """Return the tag hashes that match; None if all do."""
-    if subscription.sub_string in ("*", "", None) or subscription.class_filter_mode:
+    if subscription.sub_string in _ALL_EXPRESSIONS or subscription.class_filter_mode:
         return None
     return subscription.code_set
