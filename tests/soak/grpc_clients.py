@@ -89,7 +89,7 @@ class ClientLoad:
     def where(self, admin: Admin) -> dict[str, object]:
         """Return what servers know of messages that a consumer lacks: late ones wait or are in flight, lost ones do neither."""
         names = self.acknowledged - self.received
-        lags = [one for one in admin.lag(self.group) if one.waiting or one.in_flight]
+        lags = [one for one in admin.lag(self.group, self.pushed.topic) if one.waiting or one.in_flight]
         dead = {one.body.decode() for one in admin.dead_letters(self.group)}
         return {
             "missing": sorted(names)[:5],
