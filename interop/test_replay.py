@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 import pytest
@@ -23,35 +25,35 @@ from twisted_mq.testing import EmbeddedServer
 
 pytestmark = pytest.mark.peer
 
+System = TypeVar("System", Kafka, Rabbit)
+
 MQ = str(Path(sys.executable).with_name("mq"))
 COUNT, PARTITIONS, RATE = 600, 3, 200
 KILLED_AFTER = 150
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    problem = kafka_problem()
+@contextlib.contextmanager
+def started(system: System, problem: str | None) -> Iterator[System]:
+    """Start it, and stop it at the end. With a problem the test skips, or fails with CI=true."""
     if problem is not None:
         unavailable(problem)
-    server = Kafka(tmp_path_factory.mktemp("kafka") / "kafka")
     try:
-        server.start()
-        yield server
+        system.start()
+        yield system
     finally:
-        server.stop()
+        system.stop()
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    with started(Kafka(tmp_path_factory.mktemp("kafka") / "kafka"), kafka_problem()) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
-    problem = rabbit_problem()
-    if problem is not None:
-        unavailable(problem)
-    server = Rabbit(tmp_path_factory.mktemp("rabbit") / "rabbit")
-    try:
-        server.start()
+    with started(Rabbit(tmp_path_factory.mktemp("rabbit") / "rabbit"), rabbit_problem()) as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture

@@ -212,9 +212,9 @@ class CommitLog:
         return file.readable[offset - file.first_offset : end - file.first_offset]
 
     def read_many(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
-        """Return the bytes at each place, as `read` does, if all of them are written and in the newest file; otherwise None."""
+        """Return the bytes at each place without a copy; None unless readers get all of them and they are in the newest file."""
         base, ends = self.base, list(map(add, offsets, sizes))
-        if min(offsets) < base or max(ends) > self.max_offset or min(sizes) < 0:
+        if min(offsets) < base or max(ends) > min(self.max_offset, self.committed_offset) or min(sizes) < 0:
             return None
         view = self._readable
         return [view[start - base : end - base] for start, end in zip(offsets, ends, strict=True)]

@@ -13,8 +13,6 @@ import mmap
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
-from operator import add
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, encode_blank
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
@@ -184,10 +182,6 @@ class BufferedCommitLog(CommitLog):
     def read(self, offset: int, size: int) -> memoryview | None:
         """Return `size` bytes from `offset`; None unless all of them are committed and in one file."""
         return super().read(offset, size) if offset + size <= self.committed_offset else None
-
-    def read_many(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
-        """Return the bytes at each place if all of them are committed and in the newest file; otherwise None."""
-        return super().read_many(offsets, sizes) if max(map(add, offsets, sizes)) <= self.committed_offset else None
 
     def read_bytes(self, offset: int, max_bytes: int) -> memoryview | None:
         """Return the log's committed bytes from `offset` on, at most to the end of their file."""

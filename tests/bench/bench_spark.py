@@ -277,7 +277,7 @@ WHAT = ["columns", "counts", "parses", "tasks"]
 
 
 Measured = Iterator[tuple[str, Sequence[Run]]]
-"""What is compared, ours and the other."""
+"""Names of measurements, each with the runs that are compared."""
 
 
 def columns(session: SparkSession, store: str, rows: int, part: str) -> Measured:

@@ -39,7 +39,7 @@ MINUTE_MS = 60_000
 
 
 def watched() -> dict[str, Lines]:
-    """What the page's broker has found, by kind."""
+    """Make the lines of a broker with the page's values, by kind."""
     now_seconds = (ENDS - datetime.timedelta(days=9, hours=5)).timestamp()
     slave = HAConnectionRuntimeInfo(addr="10.0.0.2:43210", diff=412_316_860)
     budgets = {"maxUnsentBytes": (450_000_000, BrokerOptions().max_unsent_bytes)}
