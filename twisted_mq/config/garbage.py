@@ -2,7 +2,8 @@
 
 Reference counts free almost everything at once. A search for cycles takes 0.2 us an object and stops all threads. So the
 interpreter searches only new objects. If many objects survive a search, they are put aside. All are searched again once the
-process has twice as many as at the last search, and at least once an hour.
+process has twice as many as at the last search, or once an hour, but only while it has little to do: a broker under siege would
+stop for seconds. A busy process searches all only when it holds more than its budgets allow: then something must be garbage.
 
 How many there are, `sys.getallocatedblocks` tells: it counts what Python's allocator gave out, of any type, and reads one
 number a page. To count the objects that are put aside reads each of them, 0.2 s for the two million of a broker under siege.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import time
 from collections.abc import Callable
 
 import attrs
@@ -23,6 +25,10 @@ MANY = 5_000
 """Objects that are put aside if they outlive a search, of whichever generation: then each is searched once."""
 LEAST_GROWTH = 2_000_000
 """Blocks, about 200 MB."""
+MOST_BLOCKS = 20_000_000
+"""About 2 GB: more than the budgets of a daemon allow (docs/explanation/architecture.md)."""
+BUSY = 0.5
+"""The share of the time between two decisions in which a busy process used a processor."""
 LOOK_SECONDS = 10.0
 """The interval of the decision whether to look at everything."""
 THAW_SECONDS = 3600.0
@@ -32,14 +38,17 @@ _OLDEST = 2
 
 @attrs.define(eq=False)
 class GarbageLooks:
-    """The looks of one process. `seconds` is a monotonic clock."""
+    """The looks of one process. `seconds` is a monotonic clock, `used` tells the seconds that the process used a processor."""
 
     seconds: Callable[[], float]
     blocks: Callable[[], int] = sys.getallocatedblocks
+    used: Callable[[], float] = time.process_time
     is_aside: bool = False
     """True if objects were put aside since the last look at everything."""
     _kept: int = 0
     _since: float = 0.0
+    _asked: tuple[float, float] = (0.0, 0.0)
+    """`seconds` and `used` at the last decision."""
 
     def start(self) -> None:
         """Put aside what the process has now: modules, tables, what the store has. Nothing of it becomes garbage."""
@@ -55,13 +64,22 @@ class GarbageLooks:
 
     def look_at_all(self) -> None:
         """Look at everything, if it is time to. This takes 0.2 s for a million objects."""
-        if self.is_aside and (self.seconds() - self._since >= THAW_SECONDS or self._has_grown()):
+        is_busy = self._is_busy()
+        if self.is_aside and self._is_due(is_busy):
             gc.unfreeze()
             gc.collect()
             self._everything_is_aside()
 
-    def _has_grown(self) -> bool:
-        return self.blocks() - self._kept > max(self._kept, LEAST_GROWTH)
+    def _is_busy(self) -> bool:
+        (seconds, used), self._asked = self._asked, (self.seconds(), self.used())
+        return self._asked[1] - used > BUSY * (self._asked[0] - seconds)
+
+    def _is_due(self, is_busy: bool) -> bool:
+        blocks = self.blocks()
+        has_grown = blocks - self._kept > max(self._kept, LEAST_GROWTH)
+        if is_busy:
+            return has_grown and blocks > MOST_BLOCKS
+        return has_grown or self.seconds() - self._since >= THAW_SECONDS
 
     def _everything_is_aside(self) -> None:
         gc.freeze()

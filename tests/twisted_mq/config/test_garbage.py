@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from twisted_mq.config.garbage import LEAST_GROWTH, MANY, THAW_SECONDS, GarbageLooks
+from twisted_mq.config.garbage import BUSY, LEAST_GROWTH, LOOK_SECONDS, MANY, MOST_BLOCKS, THAW_SECONDS, GarbageLooks
 
 MOST_OBJECTS = 50_000
 GROWING = """
@@ -34,13 +34,13 @@ class Collector:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[str] = []
-        self.now, self.left, self.blocks = 5.0, 0, 0
+        self.now, self.left, self.blocks, self.used = 5.0, 0, 0, 0.0
         monkeypatch.setattr(gc, "callbacks", [])
         for name in ("collect", "freeze", "unfreeze", "set_threshold"):
             monkeypatch.setattr(gc, name, lambda *more, name=name: self.calls.append(name))
         self.counted: list[int] = []
         monkeypatch.setattr(gc, "get_objects", lambda generation: self.counted.append(generation) or [None] * self.left)
-        self.looks = GarbageLooks(lambda: self.now, lambda: self.blocks)
+        self.looks = GarbageLooks(lambda: self.now, lambda: self.blocks, lambda: self.used)
 
     def look(self, left: int, generation: int = 2) -> None:
         """Have the interpreter look, so that so many objects are left."""
@@ -78,6 +78,42 @@ def test_everything_is_looked_at_when_it_has_doubled(collector: Collector, befor
     collector.look(MANY + 1)
     collector.calls.clear()
     collector.looks.look_at_all()
+    assert collector.calls == []
+
+
+@pytest.mark.parametrize(
+    ("share", "blocks", "searched"),
+    [
+        (BUSY, LEAST_GROWTH + 1, True),
+        (BUSY + 0.1, LEAST_GROWTH + 1, False),
+        (BUSY + 0.1, MOST_BLOCKS, False),
+        (BUSY + 0.1, MOST_BLOCKS + 1, True),
+    ],
+)
+def test_busy_process_searches_all_only_when_it_holds_more_than_its_budgets(
+    collector: Collector, share: float, blocks: int, searched: bool
+) -> None:
+    """A search of all stopped a broker under siege for 3 s."""
+    collector.looks.start()
+    collector.look(MANY + 1)
+    collector.looks.look_at_all()
+    collector.calls.clear()
+    collector.now += LOOK_SECONDS
+    collector.used += share * LOOK_SECONDS
+    collector.blocks = blocks
+    collector.looks.look_at_all()
+    assert collector.calls == (["unfreeze", "collect", "freeze"] if searched else [])
+
+
+def test_busy_process_does_not_search_all_again_until_it_has_doubled(collector: Collector) -> None:
+    collector.looks.start()
+    collector.blocks = MOST_BLOCKS + 1
+    for _ in range(2):
+        collector.look(MANY + 1)
+        collector.used += 2 * LOOK_SECONDS
+        collector.now += LOOK_SECONDS
+        collector.calls.clear()
+        collector.looks.look_at_all()
     assert collector.calls == []
 
 
@@ -123,7 +159,7 @@ def test_cycles_that_were_put_aside_are_freed() -> None:
     class Node:
         """Refers to itself."""
 
-    looks = GarbageLooks(lambda: THAW_SECONDS)
+    looks = GarbageLooks(lambda: THAW_SECONDS, used=lambda: 0.0)
     freed: list[str] = []
     node = Node()
     node.itself = node  # type: ignore[attr-defined]
