@@ -47,6 +47,7 @@ class AcceptSocketService(protocol.ServerFactory):
         self.rotation = rotation
         self.connections: list[HAConnection] = []
         self.ahead: str | None = None
+        self._links = -1
         self._recovered_end: int | None = None
         self._sent_ends: dict[str, int] = {}
         """The offset up to which the disconnected slaves of each host were sent the log; strangers are left out."""
@@ -76,6 +77,11 @@ class AcceptSocketService(protocol.ServerFactory):
             self.log.warn("slave refused, {n} are connected: host={h}", n=len(self.connections), h=host)
             return None
         return HAConnection(self)
+
+    def next_phase(self) -> float:
+        """Return the phase of a new link's seconds: MAX_SLAVES links one after the other have different ones."""
+        self._links += 1
+        return self._links % MAX_SLAVES / MAX_SLAVES
 
     def _make_room(self, address: str) -> bool:
         """Close a connection to make room for one more of an address. Return False if none gives way.

@@ -38,6 +38,9 @@ class Slaves(Protocol):
     rotation: Rotation
     ahead: str | None
 
+    def next_phase(self) -> float:
+        """Return the phase of a new link's seconds, 0 to 1."""
+
     def last_common_offset(self, host: str) -> int:
         """Return the offset up to which the log of a slave at that host may be a copy of this one."""
 
@@ -73,7 +76,7 @@ class HAConnection(protocol.Protocol):
         self.slave_request_offset = NOTHING_REPORTED
         self.slave_ack_offset = NOTHING_REPORTED
         limit = options.max_ha_transfer_byte_in_second if options.ha_flow_control_enable else UNLIMITED
-        self.monitor = FlowMonitor(clock, limit)
+        self.monitor = FlowMonitor(clock, limit, owner.next_phase())
         self._owner = owner
         self._store = owner.store
         secret = options.ha_shared_secret

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 from twisted.internet import interfaces
 
 UNLIMITED = 1 << 62
 
 
 class FlowMonitor:
-    """Counts bytes in whole seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it.
+    """Counts bytes in seconds of the clock. `limit` is bytes a second; Apache counts only the headers against it.
+
+    The seconds begin `phase` (0 to 1) after those of the clock: limited links with different phases do not all go on at once.
 
     `shared_limit` is this link's part of a limit of several links, None without one.
     """
 
-    def __init__(self, clock: interfaces.IReactorTime, limit: int = UNLIMITED) -> None:
+    def __init__(self, clock: interfaces.IReactorTime, limit: int = UNLIMITED, phase: float = 0.0) -> None:
         self.shared_limit: int | None = None
         self._clock = clock
+        self._phase = phase
         self._limit = limit
-        self._second = int(clock.seconds())
+        self._second = math.floor(clock.seconds() - phase)
         self._counted = 0
         self._before = 0
 
@@ -34,7 +39,7 @@ class FlowMonitor:
 
     def next_second(self) -> float:
         """Return the seconds until there is a new allowance."""
-        return self._second + 1 - self._clock.seconds()
+        return self._second + 1 + self._phase - self._clock.seconds()
 
     @property
     def transferred_byte_in_second(self) -> int:
@@ -43,7 +48,7 @@ class FlowMonitor:
         return self._before
 
     def _roll(self) -> None:
-        now = int(self._clock.seconds())
+        now = math.floor(self._clock.seconds() - self._phase)
         if now != self._second:
             self._before = self._counted if now == self._second + 1 else 0
             self._second, self._counted = now, 0

@@ -202,11 +202,14 @@ class LimitTests(RegisteredSlavesCase):
         return {one.host: one.is_limited for one in self.master.ha.accept.connections}
 
     def sent_in_a_second(self, *slaves: SlaveByHand) -> list[int]:
-        """Append 10 MiB at the begin of a whole second, and return what each slave is sent of it in that second."""
-        self.network.clock.advance(2.005 - self.network.clock.seconds() % 1)
+        """Append 10 MiB at the begin of a whole second, and return what each slave is sent of it in that second.
+
+        Seconds of the second link begin 1/64 s after those of the first.
+        """
+        self.network.clock.advance(2.02 - self.network.clock.seconds() % 1)
         before = [len(slave.received) for slave in slaves]
         self.master.put(160, bytes(64 * 1024))
-        run(self.network, 0.98)
+        run(self.network, 0.96)
         return [len(slave.received) - was for slave, was in zip(slaves, before, strict=True)]
 
     def test_strangers_share_a_limit_and_a_registered_slave_has_none(self) -> None:
@@ -220,6 +223,16 @@ class LimitTests(RegisteredSlavesCase):
         for sent in (for_first, for_second):
             self.assertGreater(sent, STRANGERS_BYTES // 4)
             self.assertLessEqual(sent, STRANGERS_BYTES // 2)
+
+    def test_limited_links_do_not_all_go_on_at_once(self) -> None:
+        """48 links that went on together held up a broker under siege for up to 90 ms, each second."""
+        self.registered({0: f"{MASTER}:10911", 1: f"{SLAVE}:10911"})
+        self.look()
+        for number in range(48):
+            self.join(f"10.0.1.{number}")
+        self.sent_in_a_second()
+        due = [one.monitor.next_second() for one in self.master.ha.accept.connections]
+        self.assertEqual([round(64 * (one - due[0]) % 64) for one in due], list(range(48)))
 
     def test_a_slave_that_registers_later_is_looked_for_and_has_no_limit_then(self) -> None:
         self.registered({0: f"{MASTER}:10911"})
