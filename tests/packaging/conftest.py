@@ -43,15 +43,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if given := os.environ.get("MQ_WHEEL"):
         return Path(given)
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    source.mkdir()
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=IGNORED)
-        else:
-            shutil.copy(ROOT / name, source / name)
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source))
-    return next(folder.glob("*.whl"))
+    copy_sources(folder / "source")
+    return built_wheel(folder / "source", folder)
 
 
 @pytest.fixture(scope="session")
@@ -78,6 +71,22 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable
 def installed_python(installed: Callable[[str], str]) -> str:
     """An interpreter with the wheel and all its extras."""
     return installed("all")
+
+
+def copy_sources(target: Path) -> None:
+    """Copy what a wheel is built from into a new folder; links stay links."""
+    target.mkdir()
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target / name, symlinks=True, ignore=IGNORED)
+        else:
+            shutil.copy(ROOT / name, target / name)
+
+
+def built_wheel(source: Path, folder: Path) -> Path:
+    """Build a wheel into a folder that has none."""
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source))
+    return next(folder.glob("*.whl"))
 
 
 def run(*command: str) -> str:
