@@ -39,9 +39,15 @@ class Handle:
             raise ProxyError("INVALID_RECEIPT_HANDLE", f"receipt_handle: {error}") from None
 
     def renewed(self, pop_time: int, invisible_time: int, revive_queue_id: int) -> Handle:
-        """Return the handle after its invisible time was changed."""
+        """Return the handle after its invisible time was changed: the message has a check point of its own, which starts at it
+        (Apache: MQClientAPIImpl.changeInvisibleTimeAsync).
+        """
         receipt = attrs.evolve(
-            self.receipt, pop_time=pop_time, invisible_time=invisible_time, revive_queue_id=revive_queue_id
+            self.receipt,
+            start_offset=self.receipt.queue_offset,
+            pop_time=pop_time,
+            invisible_time=invisible_time,
+            revive_queue_id=revive_queue_id,
         )
         return attrs.evolve(self, receipt=receipt)
 

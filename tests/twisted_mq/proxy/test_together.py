@@ -302,9 +302,9 @@ def reviving(folder: Path, **options: Any) -> Served:
     return served
 
 
-def come_back(served: Served) -> set[str]:
+def come_back(served: Served, seconds: int = 40) -> set[str]:
     """Return the ids of the messages that have come back for the group after their time was over."""
-    for _ in range(400):
+    for _ in range(seconds * 10):
         served.broker.clock.advance(0.1)
     served.broker.controller.pop.stop()
     served.broker.controller.waiting.stop()
@@ -380,6 +380,27 @@ def test_a_renewed_message_is_acknowledged_by_the_handle_that_its_client_has(tmp
     answers = acked(served, [ack(one.message_id, one.receipt_handle), ack(other.message_id, other.receipt_handle)])
     assert [code_of(answer) for answer in answers] == ["OK", "INVALID_RECEIPT_HANDLE"]
     assert come_back(served) == {other.message_id}
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+def test_the_last_handle_of_changes_acknowledges_any_message_of_a_pop(tmp_path: Path, changes: int) -> None:
+    """Each change makes a check point that starts at the message, not at the pop's first."""
+    served = reviving(tmp_path)
+    found = received(served, 12)
+    kept = {one.message_id: one.receipt_handle for one in found}
+    for _ in range(changes):
+        served.broker.clock.advance(1)
+        for message_id, handle in kept.items():
+            asked = v2.ChangeInvisibleDurationRequest(
+                group={"name": "G"}, topic={"name": "T"}, receipt_handle=handle, message_id=message_id,
+                invisible_duration={"seconds": 20},
+            )  # fmt: skip
+            [stream] = served.calls(f"/{v2.SERVICE}/ChangeInvisibleDuration", [asked])
+            [answer] = served.wire.answers(stream, v2.ChangeInvisibleDurationResponse)
+            kept[message_id] = answer.receipt_handle
+    answers = acked(served, [ack(*one) for one in list(kept.items())[:-1]])
+    assert [code_of(one) for one in answers] == ["OK"] * 11
+    assert come_back(served, 60) == {found[-1].message_id}
 
 
 def test_acknowledgements_wait_for_the_disk() -> None:
