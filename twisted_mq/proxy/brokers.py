@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from twisted.internet import defer
@@ -61,8 +61,10 @@ class OwnBroker(Protocol):
     def may_ack(self, topic: str, receipt: Receipt) -> bool:
         """Return whether `ack_plain` takes a message of this topic, which may be a retry topic."""
 
-    def ack_plain(self, pop: PlainPop, queue_offsets: Sequence[int]) -> None:
-        """Acknowledge messages of one pop, each of which `may_ack` allows."""
+    def ack_plain(self, pop: PlainPop, queue_offsets: Sequence[int]) -> Mapping[int, str]:
+        """Acknowledge messages of one pop, each of which `may_ack` allows. Return the reasons why they are refused by queue
+        offset; nothing if they are acknowledged.
+        """
 
 
 class Brokers(Protocol):

@@ -63,7 +63,7 @@ class LocalBroker:
     """Stores plain messages of a client, whose columns follow: see `OwnBroker.put_plain`."""
     may_ack: Callable[[str, int, int, int], bool] = lambda *_: False
     """Returns whether `ack_plain` takes the message with this topic, queue, queue offset and queue of the revive log."""
-    ack_plain: Callable[..., None] = lambda *_: None
+    ack_plain: Callable[..., Mapping[int, str]] = lambda *_: {}
     """Acknowledges messages of one pop: the fields of a PlainPop follow, and the queue offsets."""
     check_resource: Callable[[GrpcClient, str | None, int, tuple[Action, ...], Resource], None] | None = None
     """Raises BrokerError if a user may do none of the actions. It is None itself if users are not checked."""
@@ -170,9 +170,10 @@ class LocalBrokers:
             and self._broker.may_ack(topic, receipt.queue_id, receipt.queue_offset, receipt.revive_queue_id)
         )
 
-    def ack_plain(self, pop: PlainPop, queue_offsets: Sequence[int]) -> None:
-        self._broker.ack_plain(*pop, queue_offsets)
+    def ack_plain(self, pop: PlainPop, queue_offsets: Sequence[int]) -> Mapping[int, str]:
+        refused = self._broker.ack_plain(*pop, queue_offsets)
         self._dispatch_soon()
+        return refused
 
     def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
         return defer.execute(self._permit, client, wanted)

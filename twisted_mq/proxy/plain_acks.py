@@ -1,14 +1,14 @@
 """Acknowledges messages of one client together: what `Receiving.ack` does for each call, with one request for each pop.
 
 A request is plain if it has one entry, with a handle of an unordered pop of this process's broker, and if nothing is to be
-said against it. All others are left to `Receiving.ack`: nothing is refused here. A test holds answers and effects of both
-equal.
+said against it. All others are left to `Receiving.ack`: nothing is refused here but what the broker's store does not take. A test
+holds answers and effects of both equal.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -20,8 +20,8 @@ from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.handles import parse_handle
 from twisted_mq.proxy.messages import AckMessageRequest, AckMessageResponse, AckMessageResultEntry, Resource
 from twisted_mq.proxy.parts import Parts
-from twisted_mq.proxy.renewal import Renewal
-from twisted_mq.proxy.statuses import ProxyError, ok
+from twisted_mq.proxy.renewal import Kept, Renewal
+from twisted_mq.proxy.statuses import FAILED, ProxyError, Taken, ok, status
 
 MOST_NAME = 255
 """The limit of a name in characters: that of a group."""
@@ -34,6 +34,14 @@ class Ack(NamedTuple):
     group: str
     message_id: str
     text: str
+
+
+class Place(NamedTuple):
+    """The place of a plain acknowledgement's message. `kept` is the message if it was renewed."""
+
+    pop: PlainPop
+    queue_offset: int
+    kept: Kept | None
 
 
 def read_ack(request: bytes) -> Ack | None:
@@ -70,11 +78,9 @@ class PlainAcks:
         self._answer: Any = AckMessageResponse(status=ok(), entries=[AckMessageResultEntry(status=ok())])
         """The answer to every plain acknowledgement, except for the message's id and handle."""
 
-    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> list[bytes]:
-        """Acknowledge the first messages, up to a request that is not plain. Return their answers, as they go on their
-        streams.
-        """
-        acks: list[Ack] = []
+    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
+        """Acknowledge the first messages, up to a request that is not plain."""
+        acks: list[tuple[Ack, Place]] = []
         pops: dict[PlainPop, list[int]] = {}
         now_ms = self._parts.now_ms()
         for request in requests:
@@ -82,16 +88,31 @@ class PlainAcks:
             place = None if ack is None else self._place(client, ack, now_ms)
             if ack is None or place is None:
                 break
-            pop, queue_offset = place
-            pops.setdefault(pop, []).append(queue_offset)
-            acks.append(ack)
-        for pop, queue_offsets in pops.items():
-            self._own.ack_plain(pop, queue_offsets)
-        return [self._answered(one) for one in acks]
+            pops.setdefault(place.pop, []).append(place.queue_offset)
+            acks.append((ack, place))
+        refused = {pop: reasons for pop, offsets in pops.items() if (reasons := self._own.ack_plain(pop, offsets))}
+        if refused:
+            return self._taken_in_part(client, acks, refused)
+        return Taken([self._answered(ack) for ack, _ in acks])
 
-    def _place(self, client: GrpcClient, ack: Ack, now_ms: int) -> tuple[PlainPop, int] | None:
-        """Return the pop of a message and its queue offset, and stop renewing it. Return None, and change nothing, if
-        `Receiving.ack` has to look at the request.
+    def _taken_in_part(
+        self, client: GrpcClient, acks: Sequence[tuple[Ack, Place]], refused: Mapping[PlainPop, Mapping[int, str]]
+    ) -> Taken:
+        answers, failed = [], 0
+        for ack, place in acks:
+            reason = refused.get(place.pop, {}).get(place.queue_offset)
+            if reason is None:
+                answers.append(self._answered(ack))
+                continue
+            if place.kept is not None:
+                self._renewal.put_back(client, ack.message_id, ack.text, place.kept)
+            answers.append(_failed(ack, reason))
+            failed += 1
+        return Taken(answers, failed)
+
+    def _place(self, client: GrpcClient, ack: Ack, now_ms: int) -> Place | None:
+        """Return the place of a message, and stop renewing it. Return None, and change nothing, if `Receiving.ack` has to
+        look at the request.
         """
         try:
             handle = parse_handle(ack.text)
@@ -100,10 +121,10 @@ class PlainAcks:
             return None
         if not self._own.may_ack(topic, handle.receipt):
             return None
-        renewed = self._renewal.remove(client, ack.group, ack.message_id, ack.text)
-        if renewed is None and handle.expires_ms <= now_ms:
+        kept = self._renewal.remove(client, ack.group, ack.message_id, ack.text)
+        if kept is None and handle.expires_ms <= now_ms:
             return None
-        receipt = (renewed or handle).receipt
+        receipt = (handle if kept is None else kept.handle).receipt
         pop = PlainPop(
             topic,
             ack.group,
@@ -113,9 +134,16 @@ class PlainAcks:
             receipt.invisible_time,
             receipt.revive_queue_id,
         )
-        return pop, receipt.queue_offset
+        return Place(pop, receipt.queue_offset, kept)
 
     def _answered(self, ack: Ack) -> bytes:
         entry = self._answer.entries[0]
         entry.message_id, entry.receipt_handle = ack.message_id, ack.text
         return frame(self._answer.SerializeToString())
+
+
+def _failed(ack: Ack, reason: str) -> bytes:
+    """Return the answer to an acknowledgement that the broker's store did not take."""
+    found = status(FAILED, reason)
+    entry = AckMessageResultEntry(message_id=ack.message_id, receipt_handle=ack.text, status=found)
+    return frame(AckMessageResponse(status=found, entries=[entry]).SerializeToString())

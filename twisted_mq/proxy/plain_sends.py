@@ -31,7 +31,7 @@ from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.messages import Encoding, MessageType, SendMessageRequest, SendMessageResponse, SendResultEntry
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import MIXED, Turn
-from twisted_mq.proxy.statuses import ok
+from twisted_mq.proxy.statuses import Taken, ok
 
 MOST_TEXT = 1024
 """The limit of each text of a plain message in characters. So its properties fit into a record."""
@@ -126,15 +126,15 @@ class PlainSends:
         self._answer: Any = SendMessageResponse(status=ok(), entries=[SendResultEntry(status=ok())])
         """The answer to every plain send, except for the message's id and place."""
 
-    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> list[bytes]:
-        """Send the first messages, up to one that is not plain. Return their answers, as they go on their streams."""
+    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
+        """Send the first messages, up to one that is not plain."""
         messages: list[Plain] = []
         for request in requests:
             message = read_plain(request)
             if message is None or (messages and message.topic != messages[0].topic) or not self._fits(message):
                 break
             messages.append(message)
-        return self._sent(client, messages) if messages else []
+        return Taken(self._sent(client, messages) if messages else ())
 
     def _fits(self, message: Plain) -> bool:
         """Return whether a message is within the limits of sizes."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import attrs
 from twisted.internet import defer
@@ -14,7 +14,7 @@ from twisted_mq.client.core.pop_result import PopStatus, pop_result
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
-from twisted_mq.protocol.errors import ProtocolError
+from twisted_mq.protocol.errors import ProtocolError, RocketMQError
 from twisted_mq.protocol.headers import (
     AckMessageRequestHeader,
     ChangeInvisibleTimeRequestHeader,
@@ -64,6 +64,8 @@ FROM_THE_END = 1
 RESERVE_MS = 100
 """The time in ms between the end of a poll and the call's deadline (Apache: longPollingReserveTimeInMillis)."""
 DEFAULT_REQUEST_MS = 3000
+
+Settled = TypeVar("Settled")
 
 
 @attrs.frozen
@@ -246,14 +248,28 @@ class Receiving:
         return AckMessageResponse(status=common_status(one.status for one in entries), entries=entries)
 
     async def _ack_entry(self, client: GrpcClient, topic: str, group: str, entry: Any) -> Any:
-        renewed = self.renewal.remove(client, group, entry.message_id, entry.receipt_handle)
         try:
-            handle = renewed or live_handle(entry.receipt_handle, self._parts.now_ms())
-            await self._ack(client, topic, group, handle)
+            await self._settled(
+                client, group, entry.message_id, entry.receipt_handle, lambda one: self._ack(client, topic, group, one)
+            )
             found = ok()
         except (ProxyError, ProtocolError) as error:
             found = status_of(error)
         return AckMessageResultEntry(message_id=entry.message_id, receipt_handle=entry.receipt_handle, status=found)
+
+    async def _settled(
+        self, client: GrpcClient, group: str, message_id: str, text: str, act: Callable[[Handle], Awaitable[Settled]]
+    ) -> Settled:
+        """Stop renewing a message, and return what `act` does with its newest handle. If that fails, the handle stays for
+        another try.
+        """
+        kept = self.renewal.remove(client, group, message_id, text)
+        try:
+            return await act(live_handle(text, self._parts.now_ms()) if kept is None else kept.handle)
+        except Exception:
+            if kept is not None:
+                self.renewal.put_back(client, message_id, text, kept)
+            raise
 
     async def _ack(self, client: GrpcClient, topic: str, group: str, handle: Handle) -> None:
         receipt = handle.receipt
@@ -280,9 +296,10 @@ class Receiving:
         topic, group = checked_topic(request.topic), checked_group(request.group)
         ms = milliseconds(request.invisible_duration)
         check_changed_invisible(ms, self._parts.options)
-        renewed = self.renewal.remove(client, group, request.message_id, request.receipt_handle)
-        handle = renewed or live_handle(request.receipt_handle, self._parts.now_ms())
-        changed = await self.change(client, topic, group, handle, ms)
+        changed = await self._settled(
+            client, group, request.message_id, request.receipt_handle,
+            lambda one: self.change(client, topic, group, one, ms),
+        )  # fmt: skip
         return ChangeInvisibleDurationResponse(status=ok(), receipt_handle=changed.encode())
 
     async def change(self, client: GrpcClient, topic: str, group: str, handle: Handle, ms: int) -> Handle:
@@ -305,11 +322,12 @@ class Receiving:
     # ForwardMessageToDeadLetterQueue
 
     async def forward(self, client: GrpcClient, request: Any) -> Any:
-        """Move a message to the dead letter queue, and acknowledge it."""
+        """Move a message to the dead letter queue, and acknowledge it. The answer is about the dead letter only."""
         topic, group = checked_topic(request.topic), checked_group(request.group)
-        renewed = self.renewal.remove(client, group, request.message_id, request.receipt_handle)
-        handle = renewed or live_handle(request.receipt_handle, self._parts.now_ms())
-        await self._dead_letter(client, topic, group, request.message_id, handle)
+        await self._settled(
+            client, group, request.message_id, request.receipt_handle,
+            lambda one: self._dead_letter(client, topic, group, request.message_id, one),
+        )  # fmt: skip
         return ForwardMessageToDeadLetterQueueResponse(status=ok())
 
     async def _dead_letter(self, client: GrpcClient, topic: str, group: str, message_id: str, handle: Handle) -> None:
@@ -328,7 +346,13 @@ class Receiving:
         command = make_request(RequestCode.CONSUMER_SEND_MSG_BACK, header)
         broker_name = await self._known(topic, handle.receipt.broker_name)
         succeeded(await self._brokers.ask(client, broker_name, command))
-        await self._ack(client, topic, group, handle)
+        try:
+            await self._ack(client, topic, group, handle)
+        except (ProxyError, RocketMQError) as error:  # a client that tried again would make one more dead letter
+            self.log.warn(
+                "dead letter not acknowledged, it will be delivered again: group={g} topic={t} message={m} {e}",
+                g=group, t=topic, m=message_id, e=error,
+            )  # fmt: skip
 
 
 def _counted(message: MessageExt, receipt: Receipt, counts: Mapping[tuple[str, str], int]) -> MessageExt:

@@ -35,7 +35,9 @@ Change = Callable[[GrpcClient, str, str, Handle, int], Coroutine[defer.Deferred[
 
 @attrs.define(eq=False)
 class Kept:
-    """A message that was handed to a client. `taken` is whether the client is known to have it."""
+    """A message that was handed to a client. `taken` is whether the client is known to have it. `settling` is whether its client
+    tried to acknowledge it, to change its time or to make it a dead letter, and failed.
+    """
 
     topic: str
     group: str
@@ -45,7 +47,7 @@ class Kept:
     failures: int = 0
     busy: bool = False
     taken: bool = False
-    gone: bool = False
+    settling: bool = False
 
 
 class Renewal:
@@ -96,16 +98,22 @@ class Renewal:
                 self.remove(client, *key)
                 self._give_back(client, one)
 
-    def remove(self, client: GrpcClient, group: str, message_id: str, text: str) -> Handle | None:
-        """Stop renewing a message, and return its newest handle. Return None for a message that is not renewed."""
+    def remove(self, client: GrpcClient, group: str, message_id: str, text: str) -> Kept | None:
+        """Stop renewing a message, and return it with its newest handle. Return None for a message that is not renewed."""
         kept = self._kept.get(client)
         found = None if kept is None else kept.pop((group, message_id, text), None)
-        if found is None:
-            return None
-        found.gone = True
-        if not kept:
+        if found is not None and not kept:
             del self._kept[client]
-        return found.handle
+        return found
+
+    def put_back(self, client: GrpcClient, message_id: str, text: str, one: Kept) -> None:
+        """Keep a removed message for its client's next try, until its time is over: only its newest handle acknowledges it.
+
+        It is neither renewed nor made visible soon, because a broker may have done what was asked.
+        """
+        one.settling = True
+        if client.connected_now:
+            self._kept.setdefault(client, {})[one.group, message_id, text] = one
 
     def look(self) -> None:
         """Renew the messages that would become visible soon."""
@@ -116,7 +124,7 @@ class Renewal:
                     continue
                 if now - one.since_ms >= options.renew_max_time_millis or one.failures >= TRIES:
                     self.remove(client, *key)
-                elif not one.taken:
+                elif one.settling or not one.taken:
                     if one.handle.expires_ms <= now:
                         self.remove(client, *key)
                 else:
@@ -139,7 +147,8 @@ class Renewal:
     def forget(self, client: GrpcClient) -> None:
         """Make the messages visible again that a client was consuming when it went."""
         for one in self._kept.pop(client, {}).values():
-            self._give_back(client, one)
+            if not one.settling:
+                self._give_back(client, one)
 
     def _give_back(self, client: GrpcClient, one: Kept) -> None:
         ms = self._parts.options.invisible_time_millis_when_clear

@@ -29,7 +29,7 @@ from twisted_mq.proxy.receiving import Receiving
 from twisted_mq.proxy.routing import Routing
 from twisted_mq.proxy.sending import Sending
 from twisted_mq.proxy.settings import implied_settings
-from twisted_mq.proxy.statuses import ProxyError, ok, status, status_of
+from twisted_mq.proxy.statuses import FAILED, ProxyError, Taken, ok, status, status_of
 from twisted_mq.proxy.telemetry import Telemetry, is_known_type
 
 Handle = Callable[[GrpcClient, Any], Awaitable[Any]]
@@ -37,10 +37,10 @@ StreamHandle = Callable[[GrpcClient, Call, Any], Awaitable[Any]]
 """Sends its answers, and returns their status."""
 Find = Callable[[Call, Any, str | None], Awaitable[GrpcClient]]
 """Returns the client of a call with this request, signed by this user."""
-Take = Callable[[GrpcClient, Sequence[bytes]], Sequence[bytes]]
-"""Handles the first of a client's encoded requests, up to one that is not plain; returns their answers in frames."""
+Take = Callable[[GrpcClient, Sequence[bytes]], Taken]
+"""Handles the first of a client's encoded requests, up to one that is not plain."""
 
-OK = int(Code.Value("OK"))
+OK, ERROR = int(Code.Value("OK")), int(Code.Value(FAILED))
 
 
 class MessagingService:
@@ -116,13 +116,15 @@ class MessagingService:
         return Method(message_class(request), answered, together=self._together.get(name))
 
     def _taken(self, name: str, take: Take) -> Together:
-        """Return what handles plain calls of one client together, and counts their answers: all are successes."""
+        """Return what handles plain calls of one client together, and counts their answers."""
 
         def taken(call: Call, requests: Sequence[bytes]) -> Sequence[bytes]:
             client = self._known(call)
-            answers = [] if client is None else take(client, requests)
+            answers, failed = Taken() if client is None else take(client, requests)
             if answers:
-                self.counts[name, OK] += len(answers)
+                self.counts[name, OK] += len(answers) - failed
+            if failed:
+                self.counts[name, ERROR] += failed
             return answers
 
         return taken

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RocketMQError
@@ -19,7 +19,8 @@ CODES: Mapping[int, str] = {
     ResponseCode.SUBSCRIPTION_PARSE_FAILED: "ILLEGAL_FILTER_EXPRESSION",
     ResponseCode.NO_PERMISSION: "FORBIDDEN",
 }
-"""Response codes of brokers that have a status of their own; others are INTERNAL_SERVER_ERROR."""
+"""Response codes of brokers that have a status of their own; others are FAILED."""
+FAILED = "INTERNAL_SERVER_ERROR"
 
 
 class ProxyError(Exception):
@@ -49,7 +50,7 @@ def status_of(error: Exception) -> Any | None:
     if isinstance(error, ProxyError):
         return status(error.code, error.message)
     if isinstance(error, BrokerError):
-        return status(CODES.get(error.response_code, "INTERNAL_SERVER_ERROR"), error.remark)
+        return status(CODES.get(error.response_code, FAILED), error.remark)
     for kind, code in _ERRORS:
         if isinstance(error, kind):
             return status(code, str(error))
@@ -60,8 +61,15 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (TopicNotFound, "TOPIC_NOT_FOUND"),
     (RemotingTimeoutError, "PROXY_TIMEOUT"),
     (RemotingTooMuchRequestError, "TOO_MANY_REQUESTS"),
-    (RocketMQError, "INTERNAL_SERVER_ERROR"),
+    (RocketMQError, FAILED),
 )
+
+
+class Taken(NamedTuple):
+    """Calls that were handled together: their answers in frames, and how many of these have the status FAILED. Others are OK."""
+
+    answers: Sequence[bytes] = ()
+    failed: int = 0
 
 
 def common_status(statuses: Iterable[Any]) -> Any:

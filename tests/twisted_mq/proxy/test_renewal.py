@@ -59,6 +59,32 @@ class RenewalTests(SynchronousTestCase):
             self.renewal.taken(self.client, [KEY], taken=taken)
         self.assertEqual((self.changed, len(self.renewal)), ([], 0))
 
+    def test_message_whose_acknowledgement_failed_keeps_its_newest_handle_for_its_time(self) -> None:
+        self.renewal.taken(self.client, [KEY], taken=True)
+        self.clock.advance(51)
+        self.renewal.look()
+        removed = self.renewal.remove(self.client, *KEY)
+        assert removed is not None
+        self.renewal.put_back(self.client, *KEY[1:], removed)
+        self.clock.advance(59.9)
+        self.renewal.look()
+        self.assertEqual((self.changed, len(self.renewal)), ([MINUTE_MS], 1))
+        found = self.renewal.remove(self.client, *KEY)
+        assert found is not None
+        self.assertEqual(found.handle.receipt.pop_time, 51_000)
+        self.renewal.put_back(self.client, *KEY[1:], found)
+        self.clock.advance(0.1)
+        self.renewal.look()
+        self.assertEqual((self.changed, len(self.renewal)), ([MINUTE_MS], 0))
+
+    def test_message_whose_acknowledgement_failed_is_not_changed_when_its_client_goes(self) -> None:
+        """A broker may have it as acknowledged: a change would bring it back."""
+        removed = self.renewal.remove(self.client, *KEY)
+        assert removed is not None
+        self.renewal.put_back(self.client, *KEY[1:], removed)
+        self.renewal.forget(self.client)
+        self.assertEqual((self.changed, len(self.renewal)), ([], 0))
+
     def test_messages_of_a_client_that_is_gone_come_back_once(self) -> None:
         self.renewal.forget(self.client)
         self.renewal.taken(self.client, [KEY], taken=False)

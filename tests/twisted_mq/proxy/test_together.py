@@ -28,6 +28,7 @@ from twisted_mq.proxy.grpc.connection import MOST_TOGETHER
 from twisted_mq.proxy.grpc.limits import Limits
 from twisted_mq.proxy.grpc.status import GrpcStatus
 from twisted_mq.proxy.handles import Handle, parse_handle
+from twisted_mq.proxy.statuses import ok
 
 SEND, ACK, RECEIVE = (f"/{v2.SERVICE}/{name}" for name in ("SendMessage", "AckMessage", "ReceiveMessage"))
 PLAIN = {
@@ -401,6 +402,71 @@ def test_the_last_handle_of_changes_acknowledges_any_message_of_a_pop(tmp_path: 
     answers = acked(served, [ack(*one) for one in list(kept.items())[:-1]])
     assert [code_of(one) for one in answers] == ["OK"] * 11
     assert come_back(served, 60) == {found[-1].message_id}
+
+
+NOT_STORED = "the acknowledgement was not stored, acknowledge again: topic=T queue={} offset={}"
+
+
+def test_what_the_store_does_not_take_is_refused_alike_and_counts_when_it_comes_again(tmp_path: Path) -> None:
+    """Two messages were renewed for 60 s. The store takes nothing beyond 40 s for a while."""
+    outcomes = []
+    for together in (True, False):
+        served = reviving(tmp_path / str(together), together=together, revive_queue_num=1)
+        found = received(served, 12)
+        [client], receiving = served.port.messaging.clients, served.port.messaging.receiving
+        renewed = [found[0], found[5]]
+        for one in renewed:
+            changed: list[Handle] = []
+            change = receiving.change(client, "T", "G", parse_handle(one.receipt_handle), 60_000)
+            defer.ensureDeferred(change).addCallback(changed.append)
+            receiving.renewal.add(client, "T", ("G", one.message_id, one.receipt_handle), changed[0])
+        requests = [ack(one.message_id, one.receipt_handle) for one in found[:-1]]
+        options, counts = served.broker.controller.options, served.port.messaging.counts
+        options.timer_max_delay_sec = 40
+        first = acked(served, requests)
+        for (answer,), one in zip((answer for answer, _ in first), found, strict=False):
+            receipt = parse_handle(one.receipt_handle).receipt
+            failed = v2.Status(
+                code="INTERNAL_SERVER_ERROR", message=NOT_STORED.format(receipt.queue_id, receipt.queue_offset)
+            )
+            assert answer.status == answer.entries[0].status == (failed if one in renewed else ok())
+        assert (counts["AckMessage", v2.Code.OK], counts["AckMessage", v2.Code.INTERNAL_SERVER_ERROR]) == (9, 2)
+        assert len(receiving.renewal) == 2
+        again = [ack(one.message_id, one.receipt_handle) for one in renewed]
+        assert [code_of(one) for one in acked(served, again)] == ["INTERNAL_SERVER_ERROR"] * 2
+        options.timer_max_delay_sec = 3600
+        assert [code_of(one) for one in acked(served, again)] == ["OK", "OK"]
+        in_flight = sum(served.broker.controller.pop.in_flight.count("T", "G", queue) for queue in range(4))
+        acks = served.broker.controller.statistics.acks["T@G"].messages
+        outcomes.append((in_flight, acks, served.stored, len(receiving.renewal)))
+        assert (in_flight, len(receiving.renewal), come_back(served, 80)) == (1, 0, {found[-1].message_id})
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_dead_letter_whose_acknowledgement_is_not_stored_is_answered_as_made(tmp_path: Path) -> None:
+    """A client tries again after any failure: each try would make one more dead letter."""
+    served = reviving(tmp_path)
+    [one] = received(served, 1)
+    served.broker.controller.options.timer_max_delay_sec = 10
+    asked = v2.ForwardMessageToDeadLetterQueueRequest(
+        group={"name": "G"}, topic={"name": "T"}, receipt_handle=one.receipt_handle, message_id=one.message_id
+    )
+    [stream] = served.calls(f"/{v2.SERVICE}/ForwardMessageToDeadLetterQueue", [asked])
+    [answer] = served.wire.answers(stream, v2.ForwardMessageToDeadLetterQueueResponse)
+    assert answer.status == ok()
+    assert served.broker.store.max_offset_in_queue("%DLQ%G", 0) == 1
+    assert come_back(served) == {one.message_id}
+
+
+def test_refused_acknowledgements_are_timed_as_such(tmp_path: Path) -> None:
+    served = reviving(tmp_path, metrics_exporter_type="PROM")
+    found = received(served, 8)
+    served.broker.controller.options.timer_max_delay_sec = 10
+    acked(served, [ack(one.message_id, one.receipt_handle) for one in found])
+    times = served.broker.controller.statistics.request_times
+    assert times is not None
+    assert sum(times.times[200051, 1, False, "success"].counts) == 8
+    assert not sum(times.times[200051, 0, False, "success"].counts)
 
 
 def test_acknowledgements_wait_for_the_disk() -> None:

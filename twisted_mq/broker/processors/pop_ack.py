@@ -1,6 +1,7 @@
 """Acknowledgements of popped messages: codes 200051 (ACK_MESSAGE) and 200151 (BATCH_ACK_MESSAGE).
 
-Apache: AckMessageProcessor. A receipt that is not of a pop of this broker acknowledges nothing and is answered with success.
+Apache: AckMessageProcessor. A receipt that is not of a pop of this broker acknowledges nothing and is answered with success. What
+the store does not take is refused: the client may acknowledge again.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import attrs
 from twisted.internet import defer
 
+from twisted_mq.broker.pop.acknowledge import Refusal
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_revive_queue, existing_queue
 from twisted_mq.broker.pop.parts import PopParts
@@ -47,7 +49,6 @@ class AckMessageProcessor:
 
     def __init__(self, broker: PopParts, pop: PopService) -> None:
         self._broker = broker
-        self._in_flight = pop.in_flight
         self._revive_log = pop.revive_log
         self._acknowledgements = pop.acknowledgements
         self._read = fast_header(AckMessageRequestHeader)
@@ -65,16 +66,18 @@ class AckMessageProcessor:
         if receipt.is_order:
             place = topic, group, queue_id
             refusal = self._acknowledgements.take_in_order(channel.address, place, offset, receipt.pop_time)
-            return self._answer_in_order(command, refusal)
+            return _answer(command, refusal)
         check_revive_queue(broker, self._revive_log, receipt.revive_queue_id)
         ack = AckMsg(offset, receipt.start_offset, group, topic, queue_id, receipt.pop_time, receipt.broker_name)
         due_ms = receipt.pop_time + receipt.invisible_time
-        self._acknowledgements.note(ack, receipt.revive_queue_id, due_ms, 1)
-        self._in_flight.settled(topic, group, queue_id, receipt.pop_time, 1)
-        return when_durable(broker, command.answer())
+        refusal = self._acknowledgements.settle(ack, receipt.revive_queue_id, due_ms, offset)
+        return when_durable(broker, _answer(command, refusal))
 
     def ack_batch(self, channel: Channel, command: RemotingCommand) -> Answer:
-        """Acknowledge messages of several pops. A malformed entry refuses all. Offsets that a queue does not have are skipped."""
+        """Acknowledge messages of several pops. A malformed entry refuses all. Offsets that a queue does not have are skipped.
+
+        If one entry is refused the others count: the client may acknowledge all of them again.
+        """
         if not command.body:
             return self._ack_batch(channel, command, BatchAckMessageRequestBody())
         read = self._broker.bodies.read
@@ -85,15 +88,15 @@ class AckMessageProcessor:
             raise BrokerError(ResponseCode.NO_MESSAGE, "acks: none in the body")
         acked = self._broker.turns.run(("acks", channel), self._ack_in_slices(channel, body))
         if not isinstance(acked, defer.Deferred):
-            return when_durable(self._broker, self._answer_in_order(command, acked))
+            return when_durable(self._broker, _answer(command, acked))
         return defer.Deferred.fromCoroutine(self._when_acked(command, acked))
 
-    async def _when_acked(self, command: RemotingCommand, acked: defer.Deferred[str | None]) -> Ready:
-        answer = when_durable(self._broker, self._answer_in_order(command, await acked))
+    async def _when_acked(self, command: RemotingCommand, acked: defer.Deferred[Refusal | None]) -> Ready:
+        answer = when_durable(self._broker, _answer(command, await acked))
         return await answer if isinstance(answer, defer.Deferred) else answer
 
-    def _ack_in_slices(self, channel: Channel, body: BatchAckMessageRequestBody) -> Work[str | None]:
-        """Acknowledge in slices. Returns why the first message of an ordered group is refused; None if all are acknowledged."""
+    def _ack_in_slices(self, channel: Channel, body: BatchAckMessageRequestBody) -> Work[Refusal | None]:
+        """Acknowledge in slices. Returns why the first message is refused; None if all are acknowledged."""
         batches: list[_Batch] = []
         cost = 0
         for index, ack in enumerate(body.acks):
@@ -113,10 +116,6 @@ class AckMessageProcessor:
                     yield None
         return refusal
 
-    @staticmethod
-    def _answer_in_order(command: RemotingCommand, refusal: str | None) -> RemotingCommand:
-        return command.answer() if refusal is None else command.answer(ResponseCode.MESSAGE_ILLEGAL, refusal)
-
     def _look_through(self, index: int, ack: BatchAck) -> _Batch:
         """Return the checked entry. Raises BrokerError, which names the entry and its member."""
         store, group = self._broker.store, ack.consumer_group
@@ -131,21 +130,23 @@ class AckMessageProcessor:
         first, end = store.min_offset_in_queue(topic, ack.queue_id), store.max_offset_in_queue(topic, ack.queue_id)
         return _Batch(ack, topic, group, ack.offsets_between(first, end))
 
-    def _ack_in_order(self, channel: Channel, batch: _Batch, _: str | None) -> Iterator[tuple[str | None, int]]:
-        """Acknowledge messages of an ordered group, one at each step. Yields the reason of a refusal, or None."""
+    def _ack_in_order(self, channel: Channel, batch: _Batch, _: str | None) -> Iterator[tuple[Refusal | None, int]]:
+        """Acknowledge messages of an ordered group, one at each step. Yields a refusal, or None, and how many it is about."""
         ack, place = batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
         for offset in batch.offsets:
             yield self._acknowledgements.take_in_order(channel.address, place, offset, ack.pop_time), 1
 
-    def _ack_popped(self, _: Channel, batch: _Batch, broker_name: str | None) -> Iterator[tuple[None, int]]:
+    def _ack_popped(self, _: Channel, batch: _Batch, broker_name: str | None) -> Iterator[tuple[Refusal | None, int]]:
         """Acknowledge the messages of one pop in one step."""
         if not batch.offsets:
             return
-        ack, place = batch.ack, (batch.topic, batch.group, batch.ack.queue_id)
+        ack = batch.ack
         noted = BatchAckMsg(
             -1, ack.start_offset, batch.group, batch.topic, ack.queue_id, ack.pop_time, broker_name, batch.offsets
         )
-        count = len(batch.offsets)
-        self._acknowledgements.note(noted, ack.revive_queue_id, ack.pop_time + ack.invisible_time, count)
-        self._in_flight.settled(*place, ack.pop_time, count)
-        yield None, count
+        due_ms = ack.pop_time + ack.invisible_time
+        yield self._acknowledgements.settle(noted, ack.revive_queue_id, due_ms, *batch.offsets), len(batch.offsets)
+
+
+def _answer(command: RemotingCommand, refusal: Refusal | None) -> RemotingCommand:
+    return command.answer() if refusal is None else command.answer(refusal.code, refusal.remark)

@@ -5,19 +5,22 @@ Acknowledgements that it does not take go to the processor of acknowledgements a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 import attrs
 
+from twisted_mq.broker.pop.acknowledge import not_stored
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.pop_service import PopService
 from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg
-from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
 
 _CODE = int(RequestCode.ACK_MESSAGE)
 """The request that each of these acknowledgements would be."""
+NONE_REFUSED: Mapping[int, str] = MappingProxyType({})
 
 
 class AckParts(PopParts, Protocol):
@@ -36,7 +39,7 @@ class HandedAcks:
     broker: AckParts
 
     def may_take(self, topic: str, queue_id: int, queue_offset: int, revive_queue_id: int) -> bool:
-        """Return whether a request would be answered with success now. `topic` may be a retry topic."""
+        """Return whether a request would be written to the revive log now. `topic` may be a retry topic."""
         broker, store = self.broker, self.broker.store
         config = broker.topics.get(topic)
         return (
@@ -58,14 +61,18 @@ class HandedAcks:
         invisible_time: int,
         revive_queue_id: int,
         queue_offsets: Sequence[int],
-    ) -> None:
-        """Acknowledge messages of one pop, each of which `may_take` allows."""
+    ) -> Mapping[int, str]:
+        """Acknowledge messages of one pop, each of which `may_take` allows. Returns nothing, or the remark of the refusal of each
+        by queue offset.
+        """
         broker, count = self.broker, len(queue_offsets)
         times = broker.statistics.request_times
         began = 0.0 if times is None else times.seconds()
         popped = start_offset, group, topic, queue_id, pop_time, broker.options.broker_name
         ack = AckMsg(queue_offsets[0], *popped) if count == 1 else BatchAckMsg(-1, *popped, list(queue_offsets))
-        broker.pop.acknowledgements.note(ack, revive_queue_id, pop_time + invisible_time, count)
-        broker.pop.in_flight.settled(topic, group, queue_id, pop_time, count)
+        refusal = broker.pop.acknowledgements.settle(ack, revive_queue_id, pop_time + invisible_time, *queue_offsets)
         if times is not None:
-            times.note_successes(_CODE, count, began)
+            times.note_together(_CODE, count, began, ResponseCode.SUCCESS if refusal is None else refusal.code)
+        if refusal is None:
+            return NONE_REFUSED
+        return {one: not_stored(topic, queue_id, one).remark for one in queue_offsets}

@@ -1,10 +1,13 @@
 """Changes the time at which a popped message becomes visible again: code 200053 (CHANGE_MESSAGE_INVISIBLETIME).
 
 Apache: ChangeInvisibleTimeProcessor. The message gets a check point of its own and is acknowledged for the old one; the
-answer has the parts of the new receipt.
+answer has the parts of the new receipt. If the store does not take the acknowledgement, the new check point is acknowledged
+instead, and the change is refused.
 """
 
 from __future__ import annotations
+
+import attrs
 
 from twisted_mq.broker.pop.answer_when_durable import when_durable
 from twisted_mq.broker.pop.checks import check_invisible_time, check_revive_queue, existing_queue, refused_with
@@ -48,15 +51,20 @@ class ChangeInvisibleTimeProcessor:
         now = max(
             broker.wall_ms(), receipt.pop_time + 1
         )  # otherwise it could be taken for the check point of the old receipt
-        if not self._revive_log.put_check_point(self._check_point(header, receipt, now), receipt.revive_queue_id):
+        point = self._check_point(header, receipt, now)
+        if not self._revive_log.put_check_point(point, receipt.revive_queue_id):
             raise BrokerError(ResponseCode.SYSTEM_ERROR, "the check point was not stored, the message is not changed")
-        broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)
         ack = AckMsg(
             header.offset, receipt.start_offset, header.consumer_group, header.topic, header.queue_id,
             receipt.pop_time, receipt.broker_name,
         )  # fmt: skip
         due_ms = receipt.pop_time + receipt.invisible_time
-        self._acknowledgements.note(ack, receipt.revive_queue_id, due_ms, 1)
+        refusal = self._acknowledgements.note(ack, receipt.revive_queue_id, due_ms, header.offset)
+        if refusal is not None:
+            undone = attrs.evolve(ack, start_offset=header.offset, pop_time=now)
+            self._revive_log.put_ack(undone, receipt.revive_queue_id, point.revive_time)
+            raise BrokerError(*refusal)
+        broker.statistics.checkpoints[f"{header.topic}@{header.consumer_group}"].add(1, 0)
         return when_durable(broker, self._answer(command, receipt, now, header.invisible_time))
 
     @staticmethod

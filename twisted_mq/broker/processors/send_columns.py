@@ -133,7 +133,7 @@ class SendColumns:
             return count, self._when_durable(pattern, columns, messages, places)
         answers = _answers(pattern, columns, places, _SUCCESS)
         if times is not None:
-            times.note_successes(pattern.code, count, began)
+            times.note_together(pattern.code, count, began)
         return count, answers
 
     def _pattern(self, channel: Channel, streak: Streak) -> SendPattern | None:

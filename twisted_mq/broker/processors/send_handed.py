@@ -71,7 +71,7 @@ class HandedSends:
         if count:
             columns.count(broker.statistics.puts[topic], messages, places)
             if times is not None:
-                times.note_successes(_CODE, count, began)
+                times.note_together(_CODE, count, began)
         return places.queue_offsets
 
     def _put_one(self, messages: PlainMessages) -> Places:

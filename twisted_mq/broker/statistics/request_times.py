@@ -49,9 +49,9 @@ class RequestTimes:
         self._codes = [_Timed(code, processor, self.times, self.seconds) for code, processor in table.items()]
         return {one.code: one.serving() for one in self._codes}
 
-    def note_successes(self, code: int, count: int, began: float) -> None:
-        """Record requests that were processed together since `began`; each took the whole time."""
-        self.times[code, int(ResponseCode.SUCCESS), False, SUCCESS].record((self.seconds() - began) * 1000, count)
+    def note_together(self, code: int, count: int, began: float, response: int = int(ResponseCode.SUCCESS)) -> None:
+        """Record requests that were processed together since `began`; each took the whole time. `response` is that of all."""
+        self.times[code, int(response), False, SUCCESS].record((self.seconds() - began) * 1000, count)
 
     def arm(self) -> None:
         """Time all requests again, until there are many."""

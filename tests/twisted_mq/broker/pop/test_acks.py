@@ -96,6 +96,39 @@ def test_receipt_of_another_pop_acknowledges_nothing(desk: PopDesk) -> None:
     assert sorted(bodies(desk.pop())) == ["a", "b", "c"]
 
 
+NOT_STORED = "the acknowledgement was not stored, acknowledge again: topic=T queue=0 offset="
+
+
+def test_acknowledgement_that_is_not_stored_is_refused_and_counts_when_it_comes_again(desk: PopDesk) -> None:
+    popped = messages(desk.pop(queueId=0))
+    in_flight, acks = desk.controller.pop.in_flight, desk.controller.statistics.acks["T@G"]
+    desk.broker.options.timer_wheel_enable = False
+    answer = desk.ack(popped[1])
+    assert (answer.code, answer.remark) == (1, NOT_STORED + "1")
+    assert (in_flight.count("T", "G", 0), acks.messages) == (3, 0)
+    desk.broker.options.timer_wheel_enable = True
+    assert desk.ack(popped[1]).code == 0
+    assert (in_flight.count("T", "G", 0), acks.messages) == (2, 1)
+    desk.pass_time(16)
+    assert bodies(desk.pop()) == ["a", "c"]
+
+
+def test_refused_entry_of_a_batch_is_named_and_the_others_count(desk: PopDesk) -> None:
+    first = messages(desk.pop(queueId=0, maxMsgNums=1))
+    desk.pass_time(1)
+    later = messages(desk.pop(queueId=0, invisibleTime=60000))
+    entries = batch(first, 0), batch(later, 0, 1, start_offset=1, invisible_time=60000)
+    in_flight = desk.controller.pop.in_flight
+    desk.broker.options.timer_max_delay_sec = 30
+    answer = desk.ack_batch(*reversed(entries))
+    assert (answer.code, answer.remark) == (1, NOT_STORED + "1, 2")
+    assert (in_flight.count("T", "G", 0), desk.controller.statistics.acks["T@G"].messages) == (2, 1)
+    desk.broker.options.timer_max_delay_sec = 3600
+    assert desk.ack_batch(entries[1]).code == 0
+    desk.pass_time(80)
+    assert desk.pop().code == 210
+
+
 BAD = [
     ({"topic": "Nowhere"}, 17, "topic[Nowhere] not exist, apply first please! "),
     ({"queueId": 9}, 13, "queueId[9] is illegal, topic:[T] topicConfig.readQueueNums:[4] consumer:[/127.0.0.1:52174]"),

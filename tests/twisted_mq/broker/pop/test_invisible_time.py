@@ -22,9 +22,9 @@ def desk(tmp_path: Path) -> PopDesk:
     return desk
 
 
-def popped(desk: PopDesk) -> MessageExt:
+def popped(desk: PopDesk, **more: Any) -> MessageExt:
     """The second of three messages that were popped; the others are acknowledged."""
-    first, second, third = messages(desk.pop(queueId=0))
+    first, second, third = messages(desk.pop(queueId=0, **more))
     desk.ack(first)
     desk.ack(third)
     return second
@@ -114,6 +114,22 @@ def test_change_that_cannot_be_noted_leaves_the_message_as_it_was(desk: PopDesk)
     assert (answer.code, answer.remark) == (1, "the check point was not stored, the message is not changed")
     desk.pass_time(16)
     assert [one.body for one in desk.stored("%RETRY%G_T")] == [b"b"]
+
+
+def test_change_whose_acknowledgement_is_not_stored_is_undone(desk: PopDesk) -> None:
+    message = popped(desk, invisibleTime=60000)
+    points = desk.controller.statistics.checkpoints["T@G"].messages
+    desk.broker.options.timer_max_delay_sec = 30
+    answer = desk.change(message, 5000)
+    remark = "the acknowledgement was not stored, acknowledge again: topic=T queue=0 offset=1"
+    assert (answer.code, answer.remark) == (1, remark)
+    assert desk.controller.statistics.checkpoints["T@G"].messages == points
+    desk.broker.options.timer_max_delay_sec = 3600
+    desk.pass_time(16)
+    assert desk.stored("%RETRY%G_T") == []
+    assert desk.ack(message).code == 0
+    desk.pass_time(60)
+    assert desk.stored("%RETRY%G_T") == []
 
 
 def test_change_in_the_millisecond_of_the_pop_concerns_the_one_message_alone(desk: PopDesk) -> None:
