@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from tests.support.broker import START_SECONDS, BrokerInMemory
-from tests.twisted_mq.broker.test_send import fields as send_fields
+from tests.twisted_mq.broker.processors.test_send import fields as send_fields
 from twisted_mq.protocol.bodies import (
     BatchAck,
     BatchAckMessageRequestBody,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
-from tests.twisted_mq.broker.test_send import send
+from tests.twisted_mq.broker.processors.test_send import send
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     Connection,

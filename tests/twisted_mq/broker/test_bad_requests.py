@@ -14,7 +14,7 @@ from twisted.logger import LogLevel, globalLogPublisher
 from interop.bad_requests import bad_requests, is_malformed
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
-from tests.twisted_mq.broker.test_send import send
+from tests.twisted_mq.broker.processors.test_send import send
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.requests.registry import REQUESTS

@@ -10,7 +10,7 @@ import attrs
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
-from tests.twisted_mq.broker.test_send import fields, send
+from tests.twisted_mq.broker.processors.test_send import fields, send
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages

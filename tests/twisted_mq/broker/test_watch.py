@@ -12,8 +12,8 @@ from twisted.logger import capturedLogs
 from tests.support.broker import BrokerInMemory
 from tests.support.certificates import Authority
 from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.processors.test_send import send
 from tests.twisted_mq.broker.test_broker_service import SEND, BrokerServiceCase
-from tests.twisted_mq.broker.test_send import send
 from twisted_mq.broker.metrics.lag import Lag
 from twisted_mq.broker.options import FlushDiskType
 from twisted_mq.broker.watch import (

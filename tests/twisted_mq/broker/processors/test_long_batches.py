@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.broker import BrokerInMemory
-from tests.twisted_mq.broker.test_send import fields
+from tests.twisted_mq.broker.processors.test_send import fields
 from twisted_mq.broker.processors.send_batch import MOST_TOGETHER
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import RecordError

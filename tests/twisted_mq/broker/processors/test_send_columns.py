@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.store_load import small_config
-from tests.twisted_mq.broker.test_send import fields
+from tests.twisted_mq.broker.processors.test_send import fields
 from twisted_mq.access.server_access import ServerAccess
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
