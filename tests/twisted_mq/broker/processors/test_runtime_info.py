@@ -26,7 +26,7 @@ def test_rates_cover_the_three_windows() -> None:
 
 def test_runtime_info_has_apaches_keys() -> None:
     """The recorded ones, but those of a disk, which a store in memory does not have."""
-    recorded = Path(__file__).parents[3] / "interop" / "captures" / "answers" / "mqadmin.json"
+    recorded = Path(__file__).parents[4] / "interop" / "captures" / "answers" / "mqadmin.json"
     wanted = set(json.loads(recorded.read_text())["answers"]["keys of brokerStatus"])
     table = decode_body(KVTable, BrokerInMemory().connect().ask(28).body).table
     shown = {key for key in table if not key.startswith("scheduleMessageOffset_")}
