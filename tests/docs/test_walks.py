@@ -15,7 +15,7 @@ from tests.spark.stores import StoreWriter
 from tests.support.broker import BrokerInMemory
 from tests.support.ordered_groups import Cluster
 from tests.support.store_load import small_config
-from tests.twisted_mq.broker.test_pull import pull_fields
+from tests.twisted_mq.broker.processors.test_pull import pull_fields
 from tests.twisted_mq.broker.test_way_of_a_send import FIELDS, SINGLE_WAY, WAY, calls_between_files
 from twisted_mq.broker.statistics.call_times import SAMPLE_CALLS
 from twisted_mq.protocol.codes import RequestCode

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.processors.test_pull import pull, pull_fields, tagged
 from tests.twisted_mq.broker.processors.test_send import send
-from tests.twisted_mq.broker.test_pull import pull, pull_fields, tagged
 from twisted_mq.broker.waiting_requests import Kind
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,

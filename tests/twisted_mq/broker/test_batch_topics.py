@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
+from tests.twisted_mq.broker.processors.test_pull import SUBSCRIPTION, SUSPEND, pull, pull_fields
 from tests.twisted_mq.broker.processors.test_send import fields, send, stored
-from tests.twisted_mq.broker.test_pull import SUBSCRIPTION, SUSPEND, pull, pull_fields
 from twisted_mq.client.core.pull_result import pull_result
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.flags import MessageSysFlag

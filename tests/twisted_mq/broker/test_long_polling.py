@@ -1,4 +1,4 @@
-"""Waiting requests and their answers; with their processors: test_pull, pop/test_held_requests."""
+"""Waiting requests and their answers; with their processors: processors/test_pull, pop/test_held_requests."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import pytest
 from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
+from tests.twisted_mq.broker.processors.test_pull import pull
 from tests.twisted_mq.broker.processors.test_send import fields, send
-from tests.twisted_mq.broker.test_pull import pull
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.shown_settings import FIXED
 from twisted_mq.config.known_keys import known_keys

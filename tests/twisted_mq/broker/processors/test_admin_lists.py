@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.processors.test_pull import pull
 from tests.twisted_mq.broker.processors.test_send import send
-from tests.twisted_mq.broker.test_pull import pull
 from twisted_mq.protocol.bodies import (
     CreateTopicListRequestBody,
     GroupForbidden,

@@ -6,8 +6,8 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
+from tests.twisted_mq.broker.processors.test_pull import pull
 from tests.twisted_mq.broker.processors.test_send import fields, send
-from tests.twisted_mq.broker.test_pull import pull
 from twisted_mq.protocol.bodies import BrokerStatsData, decode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import BrokerInMemory
+from tests.twisted_mq.broker.processors.test_pull import pull
 from tests.twisted_mq.broker.processors.test_send import send
-from tests.twisted_mq.broker.test_pull import pull
 from twisted_mq.broker.processors.runtime_info import human_bytes, human_time
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.protocol.bodies import GroupList, HAConnectionRuntimeInfo, HARuntimeInfo, KVTable, decode_body
