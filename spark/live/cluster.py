@@ -22,7 +22,7 @@ from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.topic_route import publish_info, subscribe_queues
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
-from twisted_mq.spark.live.connection import BUSY_CODES, Connection, Dialling
+from twisted_mq.spark.live.connection import BUSY_CODES, Dialling, PeerConnection
 from twisted_mq.spark.live.errors import BrokerSilent, LiveError, NameServersSilent, PeerSilent, Refused, TopicUnknown
 
 Result = TypeVar("Result")
@@ -82,7 +82,7 @@ class Cluster:
         self.now = now
         self.host = socket.gethostname()
         self._sleep = sleep
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, PeerConnection] = {}
         self._brokers: dict[str, BrokerData] = {}
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Cluster:
         for connection in self._connections.values():
             connection.close_if_ended()
 
-    def connection(self, address: str) -> Connection:
+    def connection(self, address: str) -> PeerConnection:
         """Return the open connection, or a new one. Raises PeerSilent."""
         connection = self._connections.get(address)
         if connection is None or connection.closed:

@@ -41,7 +41,7 @@ class Dialling:
     """File of trusted certificates; None accepts any, like RocketMQ's clients."""
     credentials: Credentials | None = None
 
-    def connect(self, address: str) -> Connection:
+    def connect(self, address: str) -> PeerConnection:
         """Open a connection. Raises PeerSilent."""
         host, port = split_address(address)
         try:
@@ -50,7 +50,7 @@ class Dialling:
             raise PeerSilent(address, f"no connection: {error}") from error
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            return Connection(address, self._secured(plain, host), self.credentials)
+            return PeerConnection(address, self._secured(plain, host), self.credentials)
         except OSError as error:
             plain.close()
             raise PeerSilent(address, f"no TLS: {error}") from error
@@ -73,7 +73,7 @@ def split_address(address: str) -> tuple[str, int]:
         raise PeerSilent(address, "is not an address of the form host:port") from None
 
 
-class Connection:
+class PeerConnection:
     """A connection to one peer. It is closed after any PeerSilent."""
 
     def __init__(self, address: str, made: socket.socket, credentials: Credentials | None = None) -> None:

@@ -21,7 +21,7 @@ from twisted_mq.protocol.headers import PullMessageRequestHeader, PullMessageRes
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, is_tag_type
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
-from twisted_mq.spark.live.connection import BUSY_CODES, Connection
+from twisted_mq.spark.live.connection import BUSY_CODES, PeerConnection
 from twisted_mq.spark.live.errors import Behind, OffsetsLost, PeerSilent, Refused
 
 PULL_STATUSES = frozenset(
@@ -129,7 +129,7 @@ class StretchPull:
         self._limits = limits
         self._fail = fail_on_data_loss
 
-    def bodies(self, connection: Connection) -> Iterator[bytes]:
+    def bodies(self, connection: PeerConnection) -> Iterator[bytes]:
         """Pull from `position` to the end. Each body has records one after the other.
 
         Raises PeerSilent, after which another connection can continue; Refused, OffsetsLost.
@@ -157,12 +157,12 @@ class StretchPull:
     def _piece_offsets(self) -> int:
         return self._limits.messages * (1 if self._selection.selects_all else _FILTERED_PIECES)
 
-    def _pull(self, piece: _Piece, connection: Connection, waiting: dict[int, _Piece]) -> None:
+    def _pull(self, piece: _Piece, connection: PeerConnection, waiting: dict[int, _Piece]) -> None:
         count = min(self._limits.messages, piece.end - piece.position)
         request = pull_request(self.stretch.queue, piece.position, count, self._group, self._selection)
         waiting[connection.send_later(request)] = piece
 
-    def _receive(self, connection: Connection, waiting: dict[int, _Piece]) -> None:
+    def _receive(self, connection: PeerConnection, waiting: dict[int, _Piece]) -> None:
         """Receive the next answer, and pull again if its piece is not complete."""
         answer = connection.receive()
         piece = waiting.get(answer.opaque)

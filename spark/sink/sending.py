@@ -18,7 +18,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.live.connection import Connection
+from twisted_mq.spark.live.connection import PeerConnection
 from twisted_mq.spark.live.errors import BrokerSilent, PeerSilent, TopicUnknown
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.errors import RowsRefused, WrongRow
@@ -66,7 +66,7 @@ class Lane:
     pinned: bool
     filling: Frame = attrs.field(factory=Frame)
     frames: collections.deque[Frame] = attrs.field(factory=collections.deque)
-    under_way: tuple[Connection, int] | None = None
+    under_way: tuple[PeerConnection, int] | None = None
     failures: int = 0
     failing_since: float = 0.0
 
@@ -201,7 +201,7 @@ class PartitionSender:
                 self._answered(lane, answer, connection.address)
                 return
 
-    def _lost(self, connection: Connection, error: PeerSilent) -> None:
+    def _lost(self, connection: PeerConnection, error: PeerSilent) -> None:
         """Send again all frames that were in flight on a closed connection."""
         lanes = [lane for lane in self._under_way if lane.under_way is not None and lane.under_way[0] is connection]
         for lane in lanes:

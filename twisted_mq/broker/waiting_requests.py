@@ -37,7 +37,7 @@ class Line(NamedTuple):
                 yield name, self.queue_id
 
 
-class Connection(Hashable, Protocol):
+class RequestConnection(Hashable, Protocol):
     """The connection of a request."""
 
     connected_now: bool
@@ -53,7 +53,7 @@ class Waiting(Protocol):
     def line(self) -> Line: ...
 
     @property
-    def channel(self) -> Connection: ...
+    def channel(self) -> RequestConnection: ...
 
     @property
     def expires_ms(self) -> int: ...

@@ -162,9 +162,9 @@ def _certificate(path: str | None, key_path: str | None, key_password: str | Non
 
 def _coordinator(address: str, auth: str, servers: Servers) -> CoordinatorSettings:
     """Return the coordinator's settings. Raises CliError."""
-    from twisted_mq.cli.ordered.session import Connection, settings_of
+    from twisted_mq.cli.ordered.session import SessionSettings, settings_of
 
-    return settings_of(address, Connection(servers, address, auth))
+    return settings_of(address, SessionSettings(servers, address, auth))
 
 
 def _without_account(options: ClientOptions) -> ClientOptions:

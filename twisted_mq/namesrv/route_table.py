@@ -27,7 +27,7 @@ from twisted_mq.namesrv.route_rules import (
 )
 from twisted_mq.namesrv.route_values import (
     BrokerAddress,
-    Connection,
+    BrokerConnection,
     Expired,
     LiveBroker,
     MinBrokerIdChange,
@@ -329,7 +329,7 @@ class RouteTable:
 
     # departure
 
-    def check_leave(self, key: BrokerAddress, broker_name: str, connection: Connection, now_ms: int) -> None:
+    def check_leave(self, key: BrokerAddress, broker_name: str, connection: BrokerConnection, now_ms: int) -> None:
         """Raise BrokerError if a broker is to be unregistered over another connection while its own lives."""
         held = self.brokers.get(broker_name)
         for cluster in {key.cluster_name, key.cluster_name if held is None else held.cluster}:
@@ -366,7 +366,7 @@ class RouteTable:
             self.later(broker_name, self._take_write_permission(broker_name))
         return id_change(left, offline_address=key.address) if broker_id == lowest else None
 
-    def connection_lost(self, connection: Connection) -> list[MinBrokerIdChange]:
+    def connection_lost(self, connection: BrokerConnection) -> list[MinBrokerIdChange]:
         """Forget the brokers that registered over this connection and over no other that lives."""
         lost = []
         for key, live in self.live.items():

@@ -10,7 +10,7 @@ import attrs
 from twisted_mq.protocol.bodies import DataVersion, TopicConfig, TopicQueueMappingInfo
 
 
-class Connection(Protocol):
+class BrokerConnection(Protocol):
     """The part that the table uses of the connections over which brokers register."""
 
     @property
@@ -43,11 +43,11 @@ class LiveBroker:
     last_update_ms: int
     timeout_ms: int
     data_version: DataVersion
-    connection: Connection
+    connection: BrokerConnection
     ha_server_address: str
-    newest: Connection | None = None
+    newest: BrokerConnection | None = None
 
-    def is_held_by_another(self, connection: Connection, now_ms: int) -> bool:
+    def is_held_by_another(self, connection: BrokerConnection, now_ms: int) -> bool:
         """Return True if it lives over another connection, unless it is overdue and only waits for the scan."""
         if connection is self.connection or connection is self.newest:
             return False
@@ -65,7 +65,7 @@ class Registration:
     broker_id: int
     address: str
     ha_server_address: str
-    connection: Connection
+    connection: BrokerConnection
     topics: Mapping[str, TopicConfig]
     data_version: DataVersion
     topic_mappings: Mapping[str, TopicQueueMappingInfo] = attrs.field(factory=dict)
@@ -108,4 +108,4 @@ class Expired:
 
     key: BrokerAddress
     timeout_ms: int
-    connection: Connection
+    connection: BrokerConnection

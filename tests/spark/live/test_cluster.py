@@ -13,7 +13,7 @@ from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.spark.live.cluster import LONGEST_PAUSE_SECONDS, Access, Cluster
-from twisted_mq.spark.live.connection import Connection, Dialling
+from twisted_mq.spark.live.connection import Dialling, PeerConnection
 from twisted_mq.spark.live.errors import BrokerSilent, NameServersSilent, TopicUnknown
 from twisted_mq.spark.live.kept_clusters import kept_cluster
 from twisted_mq.spark.live.queue_offsets import commit_offsets, first_offsets, group_offsets, next_offsets, offsets_at
@@ -121,15 +121,15 @@ def test_a_broker_that_cannot_serve_just_now_is_asked_again(broker: Broker, monk
     cluster = broker.cluster()
     queues = cluster.readable_queues(topic)
     answers = iter([ResponseCode.GO_AWAY, ResponseCode.SERVICE_NOT_AVAILABLE])
-    ask = Connection.call_all
+    ask = PeerConnection.call_all
 
-    def call_all(self: Connection, requests: Iterable[RemotingCommand]) -> list[RemotingCommand]:
+    def call_all(self: PeerConnection, requests: Iterable[RemotingCommand]) -> list[RemotingCommand]:
         found = ask(self, requests)
         for answer in found:
             answer.code = next(answers, answer.code)
         return found
 
-    monkeypatch.setattr(Connection, "call_all", call_all)
+    monkeypatch.setattr(PeerConnection, "call_all", call_all)
     assert next_offsets(cluster, queues) == {queues[0]: 0}
     cluster.close()
 

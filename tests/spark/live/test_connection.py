@@ -16,7 +16,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.signature import Credentials, is_signed
-from twisted_mq.spark.live.connection import Connection, Dialling, split_address
+from twisted_mq.spark.live.connection import Dialling, PeerConnection, split_address
 from twisted_mq.spark.live.errors import PeerSilent
 
 
@@ -26,7 +26,7 @@ class Pair:
     def __init__(self, credentials: Credentials | None = None) -> None:
         ours, self.peer = socket.socketpair()
         ours.settimeout(5)
-        self.connection = Connection("b:1", ours, credentials)
+        self.connection = PeerConnection("b:1", ours, credentials)
         self._decoder = FrameDecoder()
 
     def received(self, count: int) -> list[RemotingCommand]:

@@ -12,7 +12,7 @@ from tests.support.ordered_cluster import TOPIC, OrderedClusterCase
 from twisted_mq.admin.ordered_topics import read_state
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.ordered import declare, groups, repair
-from twisted_mq.cli.ordered.session import Connection, coordinator_address, settings_of
+from twisted_mq.cli.ordered.session import SessionSettings, coordinator_address, settings_of
 from twisted_mq.cli.ordered.state import group_row, state_json, unit_row
 from twisted_mq.client import OrderedTopicUnknown
 from twisted_mq.coordination.interfaces import Create, Delete, Put
@@ -218,8 +218,8 @@ class Arguments(TestCase):
             ("host:port", "'host:port' is not HOST:PORT"),
         ):
             with self.assertRaises(CliError) as caught:
-                settings_of(address, Connection(""))
+                settings_of(address, SessionSettings(""))
             self.assertIn(text, str(caught.exception))
         with self.assertRaises(CliError) as caught:
-            settings_of("zk:2181", Connection("", auth="secret"))
+            settings_of("zk:2181", SessionSettings("", auth="secret"))
         self.assertNotIn("secret", str(caught.exception))

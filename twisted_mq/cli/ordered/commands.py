@@ -14,7 +14,7 @@ from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted_mq.admin.ordered_states import TopicState
-    from twisted_mq.cli.ordered.session import Connection, OrderSession
+    from twisted_mq.cli.ordered.session import OrderSession, SessionSettings
     from twisted_mq.cli.servers import Servers
 
 HEAD_SECONDS = 10.0
@@ -50,9 +50,9 @@ def connected(command: F) -> F:
     def with_connection(
         servers: Servers, coordinator: str | None, auth: str, ca_file: str, cert_file: str, key_file: str, **rest: Any
     ) -> Any:
-        from twisted_mq.cli.ordered.session import Connection
+        from twisted_mq.cli.ordered.session import SessionSettings
 
-        connection = Connection(servers, coordinator, auth, ca_file, cert_file, key_file)
+        connection = SessionSettings(servers, coordinator, auth, ca_file, cert_file, key_file)
         return command(connection=connection, **rest)
 
     found: Any = with_connection
@@ -67,7 +67,7 @@ def connected(command: F) -> F:
 @click.option("--groups", required=True, help="Broker names separated by commas, preferred ones first.")
 @click.option("--together", is_flag=True, help="Move all queues together, so that Apache's clients can use the topic.")
 @connected
-def create(connection: Connection, topic: str, queues: int, groups: str, together: bool, as_json: bool) -> None:
+def create(connection: SessionSettings, topic: str, queues: int, groups: str, together: bool, as_json: bool) -> None:
     """Declare TOPIC as strictly ordered, at the coordinator and at all brokers of its groups.
 
     A second run finishes what a first one began, and adds groups that are new in it.
@@ -99,7 +99,7 @@ async def _with_heads(session: OrderSession, topic: str) -> TopicState:
 @click.argument("topic")
 @click.option("--watch", is_flag=True, help="Show it again after each change, until Ctrl-C.")
 @connected
-def show(connection: Connection, topic: str, watch: bool, as_json: bool) -> None:
+def show(connection: SessionSettings, topic: str, watch: bool, as_json: bool) -> None:
     """Show the queues and groups of TOPIC. If something is blocked, the output says why and what to do."""
     from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.cli.ordered.session import run_session
@@ -144,7 +144,7 @@ def _print(state: TopicState, as_json: bool) -> None:
 @click.command(short_help="Let a group accept no more sends.")
 @click.argument("group")
 @connected
-def retire(connection: Connection, group: str, as_json: bool) -> None:
+def retire(connection: SessionSettings, group: str, as_json: bool) -> None:
     """Let GROUP accept no more ordered sends, and wait until it has left all send lists.
 
     Its messages are still consumed. Stop its brokers after `mq order show` lists it in no consume list.
@@ -164,7 +164,7 @@ def retire(connection: Connection, group: str, as_json: bool) -> None:
 @click.command(short_help="Let a retired group accept sends again.")
 @click.argument("group")
 @connected
-def restore(connection: Connection, group: str, as_json: bool) -> None:
+def restore(connection: SessionSettings, group: str, as_json: bool) -> None:
     """Let GROUP accept sends again: it joins the end of the send lists when it is healthy and has no backlog."""
     from twisted_mq.cli.ordered.groups import wish
     from twisted_mq.cli.ordered.session import run_session
@@ -181,7 +181,7 @@ def restore(connection: Connection, group: str, as_json: bool) -> None:
 @click.argument("queue")
 @click.argument("group")
 @connected
-def move(connection: Connection, topic: str, queue: str, group: str, as_json: bool) -> None:
+def move(connection: SessionSettings, topic: str, queue: str, group: str, as_json: bool) -> None:
     """Move the sends of QUEUE of TOPIC to GROUP. QUEUE is `all` for a topic whose queues move together."""
     from twisted_mq.cli.ordered import groups
     from twisted_mq.cli.ordered.session import run_session
@@ -199,7 +199,7 @@ def move(connection: Connection, topic: str, queue: str, group: str, as_json: bo
 @click.option("--yes", is_flag=True, help="Write the lists; without --yes they are only shown.")
 @click.option("--without", multiple=True, metavar="GROUP", help="Group whose stores are lost; may be repeated.")
 @connected
-def repair(connection: Connection, topic: str, yes: bool, without: tuple[str, ...], as_json: bool) -> None:
+def repair(connection: SessionSettings, topic: str, yes: bool, without: tuple[str, ...], as_json: bool) -> None:
     """Repair the lists of TOPIC so that they match the brokers' stores. Without --yes the new lists are only shown.
 
     Use it for queues that are blocked because ZooKeeper was restored from an older snapshot. All stored messages that are not
@@ -226,7 +226,7 @@ def repair(connection: Connection, topic: str, yes: bool, without: tuple[str, ..
 @click.command(short_help="Delete an ordered topic.")
 @click.argument("topic")
 @connected
-def delete(connection: Connection, topic: str, as_json: bool) -> None:
+def delete(connection: SessionSettings, topic: str, as_json: bool) -> None:
     """Delete TOPIC with all its messages, at the coordinator, the brokers and the name servers."""
     from twisted_mq.cli.ordered import declare
     from twisted_mq.cli.ordered.session import run_session

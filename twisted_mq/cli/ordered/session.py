@@ -26,7 +26,7 @@ COORDINATOR_KEY = "orderCoordinator"
 
 
 @attrs.frozen
-class Connection:
+class SessionSettings:
     """The settings to reach both. Without `coordinator`, the brokers are asked for its address."""
 
     servers: Servers
@@ -48,14 +48,14 @@ class OrderSession(ordered_topics.OrderSession):
 Work = Callable[[OrderSession], Coroutine["Deferred[Any]", Any, None]]
 
 
-def run_session(connection: Connection, work: Work) -> None:
+def run_session(connection: SessionSettings, work: Work) -> None:
     """Run one command. Raises CliError, and the errors of requests."""
     from twisted_mq.cli.run import run_under_reactor
 
     run_under_reactor(lambda reactor: _run(reactor, connection, work))
 
 
-async def _run(reactor: IReactorTime, connection: Connection, work: Work) -> None:
+async def _run(reactor: IReactorTime, connection: SessionSettings, work: Work) -> None:
     from twisted_mq.cli.admin.connected import connected
     from twisted_mq.coordination.connect import coordinator_for
 
@@ -75,7 +75,7 @@ async def _in_session(coordinator: ICoordinator, address: str, admin: AdminConte
         raise CliError(f"coordinator {address}: {error}") from error
 
 
-def settings_of(address: str, connection: Connection) -> CoordinatorSettings:
+def settings_of(address: str, connection: SessionSettings) -> CoordinatorSettings:
     """Return the settings to reach the coordinator. Raises CliError."""
     try:
         parsed = parse_address(address)
