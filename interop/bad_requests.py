@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.headers.fields import FieldKind
 from twisted_mq.protocol.requests.registry import REQUESTS, Payload
 
-OUT_OF_RANGE = {Kind.INT32: (str(-(2**31)), str(2**31 - 1)), Kind.INT64: (str(-(2**63)), str(2**63 - 1))}
+OUT_OF_RANGE = {FieldKind.INT32: (str(-(2**31)), str(2**31 - 1)), FieldKind.INT64: (str(-(2**63)), str(2**63 - 1))}
 GARBAGE = b"\0{not json"
 _NO_NUMBER, _NO_BODY = "zero", "no body"
 _TOPICS = ("topic", "originTopic", "b")
@@ -25,7 +25,13 @@ _VALUES = {
     "commitOrRollback": "8", "maxMsgNums": "1", "subscription": "*", "c": "TBW102", "d": "4", "count": "1",
     "defaultTopicQueueNums": "4",
 }  # fmt: skip
-_TYPES = {Kind.TEXT: "nothing", Kind.INT32: "0", Kind.INT64: "0", Kind.BOOLEAN: "false", Kind.BOUNDARY: "LOWER"}
+_TYPES = {
+    FieldKind.TEXT: "nothing",
+    FieldKind.INT32: "0",
+    FieldKind.INT64: "0",
+    FieldKind.BOOLEAN: "false",
+    FieldKind.BOUNDARY: "LOWER",
+}
 
 
 @attrs.frozen

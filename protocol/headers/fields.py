@@ -13,7 +13,7 @@ from typing import TypeAlias
 import attrs
 
 
-class Kind(enum.Enum):
+class FieldKind(enum.Enum):
     """The type of a field as the wire has it: all travel as text."""
 
     TEXT = "String"
@@ -39,30 +39,30 @@ HeaderClass: TypeAlias = type[attrs.AttrsInstance]
 Metadata: TypeAlias = dict[str, object]
 
 
-def _metadata(wire: str, kind: Kind, allowed: tuple[object, ...] | None = None) -> Metadata:
+def _metadata(wire: str, kind: FieldKind, allowed: tuple[object, ...] | None = None) -> Metadata:
     return {"wire": wire, "kind": kind, "allowed": allowed}
 
 
 def text(wire: str, allowed: tuple[str, ...] | None = None) -> Metadata:
     """Declare a String. Values outside of `allowed` are refused."""
-    return _metadata(wire, Kind.TEXT, allowed)
+    return _metadata(wire, FieldKind.TEXT, allowed)
 
 
 def int32(wire: str, allowed: tuple[int, ...] | None = None) -> Metadata:
     """Declare an int or Integer. Values outside of `allowed` are refused."""
-    return _metadata(wire, Kind.INT32, allowed)
+    return _metadata(wire, FieldKind.INT32, allowed)
 
 
 def int64(wire: str) -> Metadata:
     """Declare a long or Long."""
-    return _metadata(wire, Kind.INT64)
+    return _metadata(wire, FieldKind.INT64)
 
 
 def boolean(wire: str) -> Metadata:
     """Declare a boolean or Boolean."""
-    return _metadata(wire, Kind.BOOLEAN)
+    return _metadata(wire, FieldKind.BOOLEAN)
 
 
 def boundary(wire: str) -> Metadata:
     """Declare a BoundaryType."""
-    return _metadata(wire, Kind.BOUNDARY)
+    return _metadata(wire, FieldKind.BOUNDARY)

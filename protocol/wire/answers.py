@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, cast
 import construct
 import msgspec
 
-from twisted_mq.protocol.headers.fields import HeaderClass, Kind
+from twisted_mq.protocol.headers.fields import FieldKind, HeaderClass
 from twisted_mq.protocol.layouts.derive import derive_head
 from twisted_mq.protocol.wire.command import (
     CURRENT_VERSION,
@@ -80,17 +80,17 @@ _NAMES = {
 
 _BOOLEAN = 'b"true" if {} else b"false"'
 _JSON_VALUES = {
-    Kind.TEXT: (b"%b", "json({})"),
-    Kind.INT32: (b'"%d"', "{}"),
-    Kind.INT64: (b'"%d"', "{}"),
-    Kind.BOOLEAN: (b'"%b"', _BOOLEAN),
+    FieldKind.TEXT: (b"%b", "json({})"),
+    FieldKind.INT32: (b'"%d"', "{}"),
+    FieldKind.INT64: (b'"%d"', "{}"),
+    FieldKind.BOOLEAN: (b'"%b"', _BOOLEAN),
 }
 """The format of a value of each kind, and the expression that makes it of an attribute."""
 _BINARY_VALUES = {
-    Kind.TEXT: "{}.encode()",
-    Kind.INT32: "json({})",
-    Kind.INT64: "json({})",
-    Kind.BOOLEAN: _BOOLEAN,
+    FieldKind.TEXT: "{}.encode()",
+    FieldKind.INT32: "json({})",
+    FieldKind.INT64: "json({})",
+    FieldKind.BOOLEAN: _BOOLEAN,
 }
 """The expression that makes a value's bytes of an attribute, by kind."""
 
@@ -164,7 +164,7 @@ def _binary_template(fields: Sequence[WireField], always: Mapping[str, str]) -> 
     """Return the extFields in the order of declaration: a format, and the expressions of its values."""
     template, values = _literal(encode_binary_fields(always)), []
     for field in fields:
-        form, size = (b"%b%b", "value_length({})") if field.kind is Kind.TEXT else (SHORT_LENGTH + b"%b", "{}")
+        form, size = (b"%b%b", "value_length({})") if field.kind is FieldKind.TEXT else (SHORT_LENGTH + b"%b", "{}")
         size = size.format(f"len(_{field.attribute} := {_BINARY_VALUES[field.kind].format(field.attribute)})")
         member, value = _unless_missing(field, binary_name(field.wire) + form, f"{size}, _{field.attribute}")
         template += member

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, cast
 import attrs
 import msgspec
 
-from twisted_mq.protocol.headers.fields import BoundaryType, HeaderClass, Kind
+from twisted_mq.protocol.headers.fields import BoundaryType, FieldKind, HeaderClass
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.field_templates import FieldTemplates
 from twisted_mq.protocol.wire.header_fields import WireField, allowed_values, read_fields, wire_fields
@@ -24,10 +24,16 @@ Header = TypeVar("Header", bound=attrs.AttrsInstance)
 
 _INT32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 _INT64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_TYPES = {Kind.TEXT: str, Kind.INT32: _INT32, Kind.INT64: _INT64, Kind.BOOLEAN: bool, Kind.BOUNDARY: BoundaryType}
+_TYPES = {
+    FieldKind.TEXT: str,
+    FieldKind.INT32: _INT32,
+    FieldKind.INT64: _INT64,
+    FieldKind.BOOLEAN: bool,
+    FieldKind.BOUNDARY: BoundaryType,
+}
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_DIGITS = {Kind.TEXT: 0, Kind.INT32: 9, Kind.INT64: 18}
+_DIGITS = {FieldKind.TEXT: 0, FieldKind.INT32: 9, FieldKind.INT64: 18}
 """The digits that fit a kind in any case; 0 for a text. The others are not read from bytes alone."""
 
 
@@ -84,7 +90,7 @@ def _doubtful(header_class: HeaderClass) -> Callable[[msgspec.Struct], bool] | N
     As one expression: attrgetter takes four times as long.
     """
     allowed = allowed_values(header_class)
-    doubts = [f"twin.{field.attribute}" for field in wire_fields(header_class) if field.kind is Kind.BOOLEAN]
+    doubts = [f"twin.{field.attribute}" for field in wire_fields(header_class) if field.kind is FieldKind.BOOLEAN]
     doubts += [f"twin.{name} not in allowed['{name}']" for name in allowed]
     if not doubts:
         return None
@@ -98,7 +104,7 @@ def _reads_like_java(header_class: HeaderClass) -> Callable[[msgspec.Struct, Rem
     booleans = [
         (field.attribute, field.wire, f'"{field.wire}":"true"'.encode())
         for field in wire_fields(header_class)
-        if field.kind is Kind.BOOLEAN
+        if field.kind is FieldKind.BOOLEAN
     ]
 
     def predicate(twin: msgspec.Struct, command: RemotingCommand) -> bool:
@@ -120,11 +126,11 @@ def _fits(header_class: HeaderClass) -> Callable[[object], bool]:
     checks, names = ["True"], {"allowed": allowed_values(header_class), "BoundaryType": BoundaryType}
     for field in wire_fields(header_class):
         value = f"header.{field.attribute}"
-        if field.kind in (Kind.INT32, Kind.INT64):
-            limit = 2 ** (31 if field.kind is Kind.INT32 else 63)
+        if field.kind in (FieldKind.INT32, FieldKind.INT64):
+            limit = 2 ** (31 if field.kind is FieldKind.INT32 else 63)
             check = f"type({value}) is int and -{limit} <= {value} < {limit}"
         else:
-            name = {Kind.TEXT: "str", Kind.BOOLEAN: "bool", Kind.BOUNDARY: "BoundaryType"}[field.kind]
+            name = {FieldKind.TEXT: "str", FieldKind.BOOLEAN: "bool", FieldKind.BOUNDARY: "BoundaryType"}[field.kind]
             check = f"type({value}) is {name}"
         if field.allowed is not None:
             check += f" and {value} in allowed['{field.attribute}']"
@@ -148,7 +154,7 @@ def _decoder(header_class: HeaderClass) -> Callable[[RemotingCommand], msgspec.S
     templates = _templates(header_class, twin)
     template_for = templates.by_length.get
     doubtful, reads_like_java = _doubtful(header_class), _reads_like_java(header_class)
-    by_field = any(field.kind is Kind.BOUNDARY for field in wire_fields(header_class))
+    by_field = any(field.kind is FieldKind.BOUNDARY for field in wire_fields(header_class))
     fits = _fits(header_class)
 
     def slowly(command: RemotingCommand) -> msgspec.Struct:

@@ -15,7 +15,7 @@ import attrs
 import msgspec
 
 from twisted_mq.protocol.errors import HeaderError
-from twisted_mq.protocol.headers.fields import BoundaryType, HeaderClass, Kind
+from twisted_mq.protocol.headers.fields import BoundaryType, FieldKind, HeaderClass
 
 _JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 
@@ -26,7 +26,7 @@ class WireField:
 
     attribute: str
     wire: str
-    kind: Kind
+    kind: FieldKind
     required: bool
     default: object
     allowed: tuple[object, ...] | None
@@ -65,12 +65,12 @@ def _read_integer(text: str, bits: int) -> int:
     return value
 
 
-_READERS: dict[Kind, Callable[[str], object]] = {
-    Kind.TEXT: str,
-    Kind.INT32: functools.partial(_read_integer, bits=32),
-    Kind.INT64: functools.partial(_read_integer, bits=64),
-    Kind.BOOLEAN: lambda text: text.lower() == "true",
-    Kind.BOUNDARY: BoundaryType.of,
+_READERS: dict[FieldKind, Callable[[str], object]] = {
+    FieldKind.TEXT: str,
+    FieldKind.INT32: functools.partial(_read_integer, bits=32),
+    FieldKind.INT64: functools.partial(_read_integer, bits=64),
+    FieldKind.BOOLEAN: lambda text: text.lower() == "true",
+    FieldKind.BOUNDARY: BoundaryType.of,
 }
 
 
@@ -91,7 +91,7 @@ def read_fields(header_class: HeaderClass, fields: Mapping[str, str]) -> dict[st
     values = {}
     for field in wire_fields(header_class):
         text = fields.get(field.wire)
-        if text is not None and not (text == "null" and field.kind is not Kind.TEXT):
+        if text is not None and not (text == "null" and field.kind is not FieldKind.TEXT):
             values[field.attribute] = _read_value(header_class, field, text)
         elif field.required:
             raise HeaderError(header_class.__name__, field.wire, text, "required, but missing")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import attrs
 import msgspec
 
-from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.headers.fields import FieldKind
 from twisted_mq.protocol.wire.command import RemotingCommand, encode_json_header
 from twisted_mq.protocol.wire.framing import HEAD
 from twisted_mq.protocol.wire.header_codec import encode_header
@@ -18,7 +18,7 @@ encode_text = msgspec.json.Encoder().encode
 """A text as a frame takes it for an open field."""
 
 _OPAQUE = b'"opaque":%d,'
-_FORMS = {Kind.TEXT: b"%b", Kind.INT32: b'"%d"', Kind.INT64: b'"%d"'}
+_FORMS = {FieldKind.TEXT: b"%b", FieldKind.INT32: b'"%d"', FieldKind.INT64: b'"%d"'}
 
 
 class RequestFormat:

@@ -12,7 +12,7 @@ import attrs
 from tests.fuzz import typed
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, DataVersion, PopCheckPoint
 from twisted_mq.protocol.bodies.register_broker import RegisterBrokerBody
-from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.headers.fields import FieldKind
 from twisted_mq.protocol.layouts.batch_entry import encode_batch
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.names.recall_handle import RecallHandle
@@ -79,7 +79,7 @@ def plain(random: Random) -> str:
     return random.choice((random.choice(TOPICS), random.choice(HANDLES), str(number(random)), "true", "A", ""))
 
 
-def field(random: Random, wire: str, kind: Kind) -> str:
+def field(random: Random, wire: str, kind: FieldKind) -> str:
     """A header's field: by its name where that says what it is, else by its type."""
     if random.random() < 0.05:
         return text(random)
@@ -94,9 +94,9 @@ def field(random: Random, wire: str, kind: Kind) -> str:
         return properties(random)
     if wire == "subscription":
         return random.choice(EXPRESSIONS)
-    if kind is Kind.BOOLEAN:
+    if kind is FieldKind.BOOLEAN:
         return random.choice(("true", "false", "maybe"))
-    return text(random) if kind in (Kind.TEXT, Kind.BOUNDARY) else str(number(random))
+    return text(random) if kind in (FieldKind.TEXT, FieldKind.BOUNDARY) else str(number(random))
 
 
 def body(random: Random, body_class: object, fields: dict[str, str]) -> bytes:

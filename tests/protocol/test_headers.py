@@ -11,21 +11,27 @@ import attrs
 import pytest
 
 import twisted_mq.protocol.headers
-from twisted_mq.protocol.headers.fields import BoundaryType, Kind
+from twisted_mq.protocol.headers.fields import BoundaryType, FieldKind
 from twisted_mq.protocol.wire.header_fields import WireField, wire_fields
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "headers.json").read_text())
 JAVA_KINDS = {
-    "String": Kind.TEXT,
-    "int": Kind.INT32,
-    "Integer": Kind.INT32,
-    "long": Kind.INT64,
-    "Long": Kind.INT64,
-    "boolean": Kind.BOOLEAN,
-    "Boolean": Kind.BOOLEAN,
-    "BoundaryType": Kind.BOUNDARY,
+    "String": FieldKind.TEXT,
+    "int": FieldKind.INT32,
+    "Integer": FieldKind.INT32,
+    "long": FieldKind.INT64,
+    "Long": FieldKind.INT64,
+    "boolean": FieldKind.BOOLEAN,
+    "Boolean": FieldKind.BOOLEAN,
+    "BoundaryType": FieldKind.BOUNDARY,
 }
-PYTHON_TYPES = {Kind.TEXT: str, Kind.INT32: int, Kind.INT64: int, Kind.BOOLEAN: bool, Kind.BOUNDARY: BoundaryType}
+PYTHON_TYPES = {
+    FieldKind.TEXT: str,
+    FieldKind.INT32: int,
+    FieldKind.INT64: int,
+    FieldKind.BOOLEAN: bool,
+    FieldKind.BOUNDARY: BoundaryType,
+}
 PRIMITIVES = {"int": 0, "long": 0, "boolean": False}
 CLOCK = 10**12
 """Initial values above it are the time of the reference's recording: Apache's constructors read the clock."""
@@ -40,7 +46,7 @@ def declared_default(java_type: str, nullable: bool, fresh: Any) -> Any:
     return PRIMITIVES.get(java_type) if fresh is None else fresh
 
 
-def expected_fields(name: str) -> set[tuple[str, Kind, bool, Any]]:
+def expected_fields(name: str) -> set[tuple[str, FieldKind, bool, Any]]:
     return {
         (wire, JAVA_KINDS[java], not nullable, declared_default(java, nullable, fresh[0] if fresh else None))
         for wire, java, nullable, *fresh in REFERENCE["headers"][name]

@@ -26,7 +26,7 @@ from twisted_mq.coordination.memory import MemoryCoordinator, MemoryEnsemble
 from twisted_mq.coordination.operations import below, check_path
 from twisted_mq.coordination.server import CoordinationServer
 from twisted_mq.coordination.settings import CoordinatorSettings
-from twisted_mq.coordination.tree import Change, Kind, TreeNode
+from twisted_mq.coordination.tree import Change, ChangeKind, TreeNode
 from twisted_mq.coordination.zookeeper import ZooKeeperCoordinator
 from twisted_mq.testing.virtual_network import VirtualHost, VirtualNetwork
 
@@ -110,7 +110,7 @@ class Past:
 
     def _changed(self, changes: Sequence[Change]) -> None:
         for kind, path in changes:
-            if kind is Kind.CHILDREN:
+            if kind is ChangeKind.CHILDREN:
                 self._names.setdefault(path, []).append((self.now(), tuple(self._tree.children(path))))
             else:
                 self._nodes.setdefault(path, []).append((self.now(), self._tree[path]))

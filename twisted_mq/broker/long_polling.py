@@ -16,7 +16,7 @@ import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
-from twisted_mq.broker.waiting_requests import Kind, Line, Place, Waiting
+from twisted_mq.broker.waiting_requests import Line, Place, Waiting, WaitingKind
 from twisted_mq.remoting.channel import Answer, Ready
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.shares import Served, Shares
@@ -82,16 +82,16 @@ class LongPolling:
         self._now_ms = now_ms
         self._dispatch = dispatch
         self._lines_at: dict[Place, dict[Line, None]] = {}
-        self._counts = dict.fromkeys(Kind, 0)
+        self._counts = dict.fromkeys(WaitingKind, 0)
         self._late = late
         self._served = Served(clock)
-        self._shares: dict[Kind, Shares[_Held]] = {
-            kind: Shares(self._served.is_proven, RESERVE, earned=True) for kind in Kind
+        self._shares: dict[WaitingKind, Shares[_Held]] = {
+            kind: Shares(self._served.is_proven, RESERVE, earned=True) for kind in WaitingKind
         }
-        self._work: deque[Iterator[Kind | None]] = deque()
+        self._work: deque[Iterator[WaitingKind | None]] = deque()
         self._next_turn: interfaces.IDelayedCall | None = None
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: WaitingKind) -> int:
         """Return how many requests of a kind wait."""
         return self._counts[kind]
 
@@ -115,7 +115,7 @@ class LongPolling:
         """Let a request wait. Fires with its answer, or None if its client is gone. Never fires after it is cancelled."""
         timer, now_ms = None, self._now_ms()
         expires_ms = min(request.expires_ms, now_ms + MOST_WAIT_MS)
-        if request.line.kind is not Kind.PULL:
+        if request.line.kind is not WaitingKind.PULL:
             delay_ms = expires_ms - EARLY_MS - now_ms
             timer = self._clock.callLater(delay_ms / 1000, lambda: self._expired(held))
         self._served.note(request.channel.share_address)
@@ -141,17 +141,17 @@ class LongPolling:
         """
         woken, self.woken = sorted(self.woken.items()), {}
         for line, arrival in woken:
-            offered = self._offer_to_all if line.kind is Kind.PULL else self._offer_to_first
+            offered = self._offer_to_all if line.kind is WaitingKind.PULL else self._offer_to_first
             self._work.append(offered(line, arrival))
         return self._answer_for_a_turn()
 
-    def _offer_to_all(self, line: Line, arrival: _Arrival) -> Iterator[Kind | None]:
+    def _offer_to_all(self, line: Line, arrival: _Arrival) -> Iterator[WaitingKind | None]:
         for held in list(self.lines.get(line, ())):
             if held.wants(arrival.tags_codes):
                 self._try(held, last=False)
             yield None
 
-    def _offer_to_first(self, line: Line, arrival: _Arrival) -> Iterator[Kind | None]:
+    def _offer_to_first(self, line: Line, arrival: _Arrival) -> Iterator[WaitingKind | None]:
         """Offer the arrival to as many requests as messages came, until one finds nothing."""
         left = arrival.count
         for held in self._in_turn(line):
@@ -165,7 +165,7 @@ class LongPolling:
 
     def _in_turn(self, line: Line) -> list[_Held]:
         waiting = sorted(self.lines.get(line, ()), key=_expiry)
-        return waiting[::-1] if line.kind is Kind.NOTIFICATION else waiting
+        return waiting[::-1] if line.kind is WaitingKind.NOTIFICATION else waiting
 
     # turns
 
@@ -180,7 +180,7 @@ class LongPolling:
         with self._late.together():
             while self._work:
                 for kind in self._work[0]:
-                    popped |= kind is Kind.POP
+                    popped |= kind is WaitingKind.POP
                     if seconds() >= end:
                         self._next_turn = self._clock.callLater(0, self._go_on)
                         return popped
@@ -194,7 +194,7 @@ class LongPolling:
 
     def wake(self, topic: str, group: str, queue_id: int) -> None:
         """Try waiting pops and notifications of a queue that can be popped again: for all queues first, else for this one."""
-        for kind in (Kind.POP, Kind.NOTIFICATION):
+        for kind in (WaitingKind.POP, WaitingKind.NOTIFICATION):
             if not self._wake(Line(kind, topic, group, ALL_QUEUES)):
                 self._wake(Line(kind, topic, group, queue_id))
 
@@ -215,7 +215,7 @@ class LongPolling:
         self._work.append(self._look_for_expired(now_ms))
         self._answer_for_a_turn()
 
-    def _look_for_expired(self, now_ms: int) -> Iterator[Kind | None]:
+    def _look_for_expired(self, now_ms: int) -> Iterator[WaitingKind | None]:
         for line, waiting in list(self.lines.items()):
             for number, held in enumerate(list(waiting)):
                 if held.expires_ms <= now_ms or not held.request.channel.connected_now:
@@ -226,15 +226,15 @@ class LongPolling:
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
         """Answer the pulls of one queue, because a reader among them has to go on elsewhere."""
-        self._end(list(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())))
+        self._end(list(self.lines.get(Line(WaitingKind.PULL, topic, "", queue_id), ())))
 
     def offer_queue(self, topic: str, queue_id: int) -> None:
         """Try the pulls of one queue; those that find nothing go on waiting if they can."""
         with self._late.together():
-            for held in tuple(self.lines.get(Line(Kind.PULL, topic, "", queue_id), ())):
+            for held in tuple(self.lines.get(Line(WaitingKind.PULL, topic, "", queue_id), ())):
                 self._try(held, last=False)
 
-    def answer_all(self, *kinds: Kind) -> None:
+    def answer_all(self, *kinds: WaitingKind) -> None:
         """Answer every request of these kinds in this turn, because the broker stops."""
         self._work.append(
             self._ended([held for line, waiting in self.lines.items() if line.kind in kinds for held in waiting])
@@ -248,7 +248,7 @@ class LongPolling:
         self._work.append(self._ended(due))
         self._answer_for_a_turn()
 
-    def _ended(self, due: Iterable[_Held]) -> Iterator[Kind | None]:
+    def _ended(self, due: Iterable[_Held]) -> Iterator[WaitingKind | None]:
         for held in due:
             self._try(held, last=True)
             yield held.request.line.kind

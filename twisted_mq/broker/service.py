@@ -48,7 +48,7 @@ from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.other_brokers import OtherBrokers
 from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.broker.watch import (
     LAG_SECONDS,
     ClockSteps,
@@ -711,7 +711,7 @@ class BrokerService(service.Service):
             ("end of pop", controller.pop.stop),
             ("dispatch", controller.dispatch),
             ("end of replication", controller.ha.stop),
-            ("answers to waiting pulls", functools.partial(controller.polling.answer_all, Kind.PULL)),
+            ("answers to waiting pulls", functools.partial(controller.polling.answer_all, WaitingKind.PULL)),
             ("close of connections", self._factory.close_all),
             ("close of connections to others", self._client.close),
             ("save of consumer offsets", controller.offsets.save),

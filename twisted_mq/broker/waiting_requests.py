@@ -13,7 +13,7 @@ Place = tuple[str, int]
 """Topic and queue id of an arriving message, or ALL_QUEUES."""
 
 
-class Kind(enum.IntEnum):
+class WaitingKind(enum.IntEnum):
     """The kinds of waiting requests, in the order in which they are answered."""
 
     PULL = 0
@@ -24,7 +24,7 @@ class Kind(enum.IntEnum):
 class Line(NamedTuple):
     """Requests that wait for the same messages. The pulls of all groups share one line: their group is empty here."""
 
-    kind: Kind
+    kind: WaitingKind
     topic: str
     group: str
     queue_id: int
@@ -32,7 +32,7 @@ class Line(NamedTuple):
     def places(self) -> Iterator[Place]:
         """Yield the places where a message arrives that concerns the line; for pops also the group's retry topics."""
         yield self.topic, self.queue_id
-        if self.kind is not Kind.PULL:
+        if self.kind is not WaitingKind.PULL:
             for name in pop_retry_topics(self.topic, self.group):
                 yield name, self.queue_id
 

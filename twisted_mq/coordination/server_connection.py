@@ -24,7 +24,7 @@ from twisted_mq.coordination.server_requests import (
     result_of,
     stat_of,
 )
-from twisted_mq.coordination.tree import Change, Kind, NotApplied
+from twisted_mq.coordination.tree import Change, ChangeKind, NotApplied
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.zookeeper.codes import ErrorCode, RequestCode
 from twisted_mq.protocol.zookeeper.records import (
@@ -131,12 +131,12 @@ class ServerConnection(Int32StringReceiver):
     def tell(self, changes: Sequence[Change]) -> None:
         """Send the events of watched nodes; a watch fires once."""
         for kind, path in changes:
-            is_watched = kind is not Kind.CHILDREN and path in self._data_watches
-            is_watched |= kind in (Kind.CHILDREN, Kind.DELETED) and path in self._child_watches
+            is_watched = kind is not ChangeKind.CHILDREN and path in self._data_watches
+            is_watched |= kind in (ChangeKind.CHILDREN, ChangeKind.DELETED) and path in self._child_watches
             if is_watched:
-                if kind is not Kind.CHILDREN:
+                if kind is not ChangeKind.CHILDREN:
                     self._data_watches.discard(path)
-                if kind in (Kind.CHILDREN, Kind.DELETED):
+                if kind in (ChangeKind.CHILDREN, ChangeKind.DELETED):
                     self._child_watches.discard(path)
                 self.sendString(encode_event(kind.value, path))
 

@@ -43,7 +43,7 @@ class TreeFull(CoordinationError):
     """Raised at a limit of the tree: nothing was changed."""
 
 
-class Kind(enum.Enum):
+class ChangeKind(enum.Enum):
     """The kinds of changes of a node."""
 
     CREATED = 1
@@ -52,7 +52,7 @@ class Kind(enum.Enum):
     CHILDREN = 4
 
 
-Change = tuple[Kind, str]
+Change = tuple[ChangeKind, str]
 """The kind of change, and the node's path."""
 
 
@@ -143,7 +143,7 @@ class Tree:
                 node = self._checked(index, path, version)
                 later = attrs.evolve(node, data=data, version=node.version + 1, changed_by=number, changed_ms=now_ms)
                 self._change(path, later)
-                changes.append((Kind.DATA, path))
+                changes.append((ChangeKind.DATA, path))
             case Delete(path, version):
                 self._delete(index, path, version, changes, number)
             case Check(path, version):
@@ -171,7 +171,7 @@ class Tree:
         owner = session if new.ephemeral else 0
         self._change(path, TreeNode(new.data, owner, number, now_ms, number, now_ms, number))
         self._children_changed(above, number)
-        changes += [(Kind.CREATED, path), (Kind.CHILDREN, above)]
+        changes += [(ChangeKind.CREATED, path), (ChangeKind.CHILDREN, above)]
         return path
 
     def _delete(self, index: int, path: str, version: int | None, changes: list[Change], number: int) -> None:
@@ -183,7 +183,7 @@ class Tree:
         self._change(path, None)
         above = parent_of(path)
         self._children_changed(above, number)
-        changes += [(Kind.DELETED, path), (Kind.CHILDREN, above)]
+        changes += [(ChangeKind.DELETED, path), (ChangeKind.CHILDREN, above)]
 
     def _children_changed(self, path: str, number: int) -> None:
         node = self._nodes[path]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.headers import GetKVConfigResponseHeader, PullMessageResponseHeader
-from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.headers.fields import FieldKind
 from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.protocol.wire.answers import answer_encoder
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
@@ -20,7 +20,7 @@ from twisted_mq.protocol.wire.header_fields import WireField, wire_fields
 
 TEXTS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=300)
 INT32, INT64 = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
-VALUES = {Kind.TEXT: TEXTS, Kind.INT32: INT32, Kind.INT64: INT64, Kind.BOOLEAN: st.booleans()}
+VALUES = {FieldKind.TEXT: TEXTS, FieldKind.INT32: INT32, FieldKind.INT64: INT64, FieldKind.BOOLEAN: st.booleans()}
 ALWAYS = {"MSG_REGION": 'a "region" of 100 %s', "zone": "é"}
 """Two names: the first sorts before those of most headers, the second after them."""
 

@@ -28,7 +28,7 @@ from twisted_mq.protocol.headers import (
     SendMessageRequestHeaderV2,
     SendMessageResponseHeader,
 )
-from twisted_mq.protocol.headers.fields import Kind
+from twisted_mq.protocol.headers.fields import FieldKind
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.extfields import encode_binary_fields
 from twisted_mq.protocol.wire.header_codec import TypedCommand, decode_header, encode_header, fast_header
@@ -280,11 +280,11 @@ def test_header_that_is_handed_on_reads_as_another_class_and_with_other_fields()
 
 
 TEXTS = {
-    Kind.TEXT: st.text(st.characters(codec="utf-8"), max_size=6),
-    Kind.INT32: st.integers(-(2**31), 2**31 - 1).map(str),
-    Kind.INT64: st.integers(-(2**63), 2**63 - 1).map(str),
-    Kind.BOOLEAN: st.sampled_from(["true", "false"]),
-    Kind.BOUNDARY: st.sampled_from(["UPPER", "LOWER"]),
+    FieldKind.TEXT: st.text(st.characters(codec="utf-8"), max_size=6),
+    FieldKind.INT32: st.integers(-(2**31), 2**31 - 1).map(str),
+    FieldKind.INT64: st.integers(-(2**63), 2**63 - 1).map(str),
+    FieldKind.BOOLEAN: st.sampled_from(["true", "false"]),
+    FieldKind.BOUNDARY: st.sampled_from(["UPPER", "LOWER"]),
 }
 
 

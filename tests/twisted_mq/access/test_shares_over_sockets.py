@@ -7,7 +7,7 @@ import json
 from twisted.internet import reactor
 
 from tests.twisted_mq.access.test_servers_that_ask import SECRETS, AskingCase
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import Credentials
@@ -55,7 +55,7 @@ class SharesOfAccountsTest(AskingCase):
 
     def waiting(self) -> dict[str, int]:
         """Return the number of waiting pulls of each account."""
-        counts = self.served.controller.polling._shares[Kind.PULL]._counts
+        counts = self.served.controller.polling._shares[WaitingKind.PULL]._counts
         return {name: counts.get(share_of_account(name), 0) for name in NAMES}
 
     def codes(self, name: str) -> list[int]:

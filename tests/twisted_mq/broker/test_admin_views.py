@@ -8,7 +8,7 @@ from tests.support.broker import BrokerInMemory
 from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.processors.test_pull import pull, pull_fields, tagged
 from tests.twisted_mq.broker.processors.test_send import send
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.protocol.bodies import (
     BrokerStatsData,
     BrokerStatsItem,
@@ -135,5 +135,5 @@ def test_pulls_that_wait_are_bounded() -> None:
         assert [(one.code, one.remark) for one in held.received()] == [(ResponseCode.SYSTEM_BUSY, OVERLOAD)] * expected
     broker.clock.advance(20)
     broker.controller.polling.answer_expired(broker.now_ms())
-    assert (len(held.received()), broker.controller.polling.count(Kind.PULL)) == (1, 0)
+    assert (len(held.received()), broker.controller.polling.count(WaitingKind.PULL)) == (1, 0)
     assert pull(peer).code == 0

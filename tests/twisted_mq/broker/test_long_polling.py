@@ -12,10 +12,10 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from twisted_mq.broker.long_polling import LOOKED_AT, TURN_SECONDS, LongPolling
-from twisted_mq.broker.waiting_requests import Kind, Line
+from twisted_mq.broker.waiting_requests import Line, WaitingKind
 from twisted_mq.remoting.late_answers import LateAnswers
 
-PULLS = Line(Kind.PULL, "T", "", 0)
+PULLS = Line(WaitingKind.PULL, "T", "", 0)
 
 
 @attrs.define(eq=False)
@@ -72,7 +72,7 @@ class Desk:
         self.polling.answer_woken()
 
 
-def pop(name: str, queue_id: int = -1, kind: Kind = Kind.POP, **more: object) -> Request:
+def pop(name: str, queue_id: int = -1, kind: WaitingKind = WaitingKind.POP, **more: object) -> Request:
     return Request(name, Line(kind, "T", "G", queue_id), **more)
 
 
@@ -83,12 +83,12 @@ def broken() -> bool:
 def test_arrival_answers_the_queues_pulls_once_after_the_batch() -> None:
     desk = Desk()
     desk.hold(Request("a"))
-    desk.hold(Request("b", Line(Kind.PULL, "T", "", 1)))
+    desk.hold(Request("b", Line(WaitingKind.PULL, "T", "", 1)))
     for offset in range(3):
         desk.polling.arrived("T", 0, offset, 0, 1)
     assert desk.answers == []
     desk.polling.answer_woken()
-    assert (desk.answers, desk.polling.count(Kind.PULL)) == ([b"a"], 1)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([b"a"], 1)
     desk.polling.answer_woken()
     assert desk.answers == [b"a"]
 
@@ -108,7 +108,7 @@ def test_time_limit_answers_and_lost_connections_are_forgotten() -> None:
     desk.hold(Request("early", expires_ms=200))
     desk.hold(Request("gone", channel=Connection(connected_now=False)))
     desk.polling.answer_expired(60)
-    assert (desk.answers, desk.polling.count(Kind.PULL)) == ([b"late", None], 1)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([b"late", None], 1)
 
 
 def test_failing_answer_reaches_its_own_pull_alone() -> None:
@@ -116,14 +116,14 @@ def test_failing_answer_reaches_its_own_pull_alone() -> None:
     desk.hold(Request("a", found=broken))
     desk.hold(Request("b"))
     desk.arrive(tags_code=8)
-    assert (desk.answers, desk.polling.count(Kind.PULL)) == (["ValueError", b"b"], 0)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == (["ValueError", b"b"], 0)
 
 
 def test_pull_that_finds_nothing_of_what_arrived_goes_on_waiting() -> None:
     desk, finds = Desk(), list[bool]([False, True])
     desk.hold(Request("a", found=lambda: finds.pop(0)))
     desk.arrive()
-    assert (desk.answers, desk.polling.count(Kind.PULL)) == ([], 1)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([], 1)
     desk.arrive()
     assert (desk.answers, desk.polling.lines) == ([b"a"], {})
 
@@ -132,16 +132,16 @@ def test_all_of_a_kind_are_answered_at_the_end() -> None:
     desk = Desk()
     desk.hold(Request("a", found=broken))
     desk.hold(pop("b", found=lambda: False))
-    desk.polling.answer_all(Kind.POP, Kind.NOTIFICATION)
+    desk.polling.answer_all(WaitingKind.POP, WaitingKind.NOTIFICATION)
     assert desk.answers == [b"b"]
-    desk.polling.answer_all(Kind.PULL)
+    desk.polling.answer_all(WaitingKind.PULL)
     assert (desk.answers, desk.polling.lines, desk.clock.getDelayedCalls()) == ([b"b", b"a"], {}, [])
 
 
 def test_pulls_of_one_queue_are_answered_when_a_reader_is_to_go_elsewhere() -> None:
     desk = Desk()
     desk.hold(Request("a"))
-    desk.hold(Request("b", Line(Kind.PULL, "T", "", 1)))
+    desk.hold(Request("b", Line(WaitingKind.PULL, "T", "", 1)))
     desk.hold(pop("c", queue_id=0))
     desk.polling.answer_queue("T", 0)
     assert desk.answers == [b"a"]
@@ -152,7 +152,7 @@ def test_cancelled_request_is_answered_no_more() -> None:
     for cancelled in (desk.hold(Request("a")), desk.hold(pop("p"))):
         cancelled.cancel()
     desk.hold(Request("b"))
-    desk.polling.answer_all(*Kind)
+    desk.polling.answer_all(*WaitingKind)
     assert desk.answers == ["CancelledError", "CancelledError", b"b"]
     assert (desk.polling.lines, desk.clock.getDelayedCalls()) == ({}, [])
 
@@ -191,7 +191,7 @@ def test_notifications_come_before_pops_the_last_to_end_first() -> None:
     desk = Desk()
     desk.hold(pop("p", expires_ms=9000))
     for name, expires_ms in (("first", 5000), ("last", 9000)):
-        desk.hold(pop(name, kind=Kind.NOTIFICATION, expires_ms=expires_ms))
+        desk.hold(pop(name, kind=WaitingKind.NOTIFICATION, expires_ms=expires_ms))
     desk.arrive()
     assert desk.answers == [b"last", b"p"]
 
@@ -218,7 +218,7 @@ def test_pop_whose_time_is_up_is_tried_once_more_and_what_it_put_is_shown() -> N
 def test_answers_of_one_connection_leave_in_one_piece() -> None:
     desk, one, other = Desk(), Connection(), Connection()
     for queue_id in range(3):
-        request = Request(f"a{queue_id}", Line(Kind.PULL, "T", "", queue_id), channel=one)
+        request = Request(f"a{queue_id}", Line(WaitingKind.PULL, "T", "", queue_id), channel=one)
         desk.polling.hold(request).addCallback(lambda answer: desk.late.write(one, answer))
     desk.hold(Request("b", channel=other, found=lambda: False))
     for queue_id in range(3):
@@ -255,7 +255,7 @@ def test_very_many_pulls_are_answered_in_several_turns() -> None:
     desk.answers.clear()
     assert desk.turn() == [b"c", b"e"]
     assert desk.turn() == [b"f"]
-    assert (desk.polling.count(Kind.PULL), desk.clock.getDelayedCalls(), desk.dispatched) == (1, [], 0)
+    assert (desk.polling.count(WaitingKind.PULL), desk.clock.getDelayedCalls(), desk.dispatched) == (1, [], 0)
 
 
 def test_what_pops_put_in_later_turns_is_shown_after_each() -> None:
@@ -264,7 +264,7 @@ def test_what_pops_put_in_later_turns_is_shown_after_each() -> None:
         desk.hold(pop(name, found=desk.slow))
     desk.arrive(count=4)
     assert (desk.answers, desk.dispatched) == ([b"a", b"b"], 0)
-    assert (desk.turn(), desk.dispatched, desk.polling.count(Kind.POP)) == ([b"c", b"d"], 1, 1)
+    assert (desk.turn(), desk.dispatched, desk.polling.count(WaitingKind.POP)) == ([b"c", b"d"], 1, 1)
 
 
 def test_pulls_whose_time_is_up_together_are_answered_in_several_turns() -> None:
@@ -290,7 +290,7 @@ def test_many_pulls_whose_time_is_not_up_are_looked_at_in_several_turns() -> Non
         while desk.polling._next_turn is not None and not desk.answers:
             desk.polling._go_on()
             turns += 1
-    assert (turns, desk.answers, desk.polling.count(Kind.PULL)) == (4, [b"due"], 3 * LOOKED_AT)
+    assert (turns, desk.answers, desk.polling.count(WaitingKind.PULL)) == (4, [b"due"], 3 * LOOKED_AT)
 
 
 def test_the_end_answers_at_once_what_waits_for_its_turn_too() -> None:
@@ -299,12 +299,12 @@ def test_the_end_answers_at_once_what_waits_for_its_turn_too() -> None:
         desk.hold(Request(name, found=desk.slow))
     desk.arrive()
     desk.hold(Request("e"))
-    desk.polling.answer_all(Kind.PULL)
+    desk.polling.answer_all(WaitingKind.PULL)
     assert (desk.answers, desk.polling.lines, desk.clock.getDelayedCalls()) == ([b"a", b"b", b"c", b"d", b"e"], {}, [])
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-def test_nobody_waits_longer_than_five_minutes(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(WaitingKind))
+def test_nobody_waits_longer_than_five_minutes(kind: WaitingKind) -> None:
     desk = Desk()
     desk.hold(Request("a", Line(kind, "T", "G", 0), expires_ms=10**15))
     for now_ms in (299_000, 301_000):
@@ -328,4 +328,4 @@ def test_the_largest_share_gives_way_when_there_is_no_room() -> None:
             desk.hold(request)
     assert (let_in, desk.answers) == ([True] * 5 + [False], [f"stranger {number}".encode() for number in range(5)])
     assert not desk.polling.has_room(Request("more", channel=stranger), 10)
-    assert (desk.polling.count(Kind.PULL), desk.polling.gave_way) == (10, 5)
+    assert (desk.polling.count(WaitingKind.PULL), desk.polling.gave_way) == (10, 5)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from twisted_mq.broker.filter.expression import is_known
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
@@ -99,7 +99,7 @@ def test_a_waiting_pull_sleeps_on_over_messages_that_do_not_match():
     mine.send(RemotingCommand(RequestCode.PULL_MESSAGE, ext_fields=desk.fields(10, SUSPEND)))
     for number in range(3):
         desk.send(number)
-    assert (mine.received(), desk.broker.controller.polling.count(Kind.PULL)) == ([], 1)
+    assert (mine.received(), desk.broker.controller.polling.count(WaitingKind.PULL)) == ([], 1)
     desk.send(500)
     (answer,) = mine.received()
     assert (answer.code, answer.ext_fields["nextBeginOffset"], bodies(answer)) == (0, "14", [500])

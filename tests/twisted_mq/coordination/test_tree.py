@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.coordination.interfaces import Check, Create, Delete, Operation, Put
-from twisted_mq.coordination.tree import Kind, NotApplied, Reason, Tree, TreeFull, TreeNode
+from twisted_mq.coordination.tree import ChangeKind, NotApplied, Reason, Tree, TreeFull, TreeNode
 
 PATHS = st.sampled_from(["/a", "/b", "/a/x", "/a/y", "/a/x/deep"])
 VERSIONS = st.none() | st.integers(0, 2)
@@ -75,8 +75,8 @@ def test_changes_are_told_in_order_and_none_of_a_refused_one() -> None:
     tree.apply([Check("/a")], 0, 0)
     tree.apply([Delete("/a")], 0, 0)
     assert told == [
-        [(Kind.CREATED, "/a"), (Kind.CHILDREN, "/"), (Kind.DATA, "/a")],
-        [(Kind.DELETED, "/a"), (Kind.CHILDREN, "/")],
+        [(ChangeKind.CREATED, "/a"), (ChangeKind.CHILDREN, "/"), (ChangeKind.DATA, "/a")],
+        [(ChangeKind.DELETED, "/a"), (ChangeKind.CHILDREN, "/")],
     ]
 
 

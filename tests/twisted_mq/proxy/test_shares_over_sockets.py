@@ -19,7 +19,7 @@ from interop.peers.process import wait_until
 from tests.support.access import SECRET
 from tests.support.grpc_client import GrpcClient, code
 from tests.twisted_mq.proxy.test_access_and_tls import signed
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
 from twisted_mq.remoting.shares import share_of_account
@@ -111,7 +111,7 @@ class Receivers:
 
     def waiting(self) -> dict[str, int]:
         """Return the number of waiting receives of each account."""
-        counts = self.server._thread.call(lambda: dict(self.polling._shares[Kind.POP]._counts))
+        counts = self.server._thread.call(lambda: dict(self.polling._shares[WaitingKind.POP]._counts))
         return {name: counts.get(share_of_account(name), 0) for name in NAMES}
 
     def fill(self) -> GrpcClient:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from twisted_mq.broker.metrics.lag import Lag, age, flag, is_system_group
 from twisted_mq.broker.metrics.scrape import Scrape
 from twisted_mq.broker.statistics.request_times import names_of_codes
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.metrics.family import Family, Row, one
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.names.versions import version_name
@@ -32,7 +32,7 @@ CONSUME_MODES = {"CONSUME_ACTIVELY": "pull", "CONSUME_PASSIVELY": "push", "CONSU
 
 def _waiting(scrape: Scrape) -> Iterator[Row]:
     """Return the waiting pulls: no other requests wait, because there are no queues before the processors here."""
-    pulls = scrape.broker.polling.count(Kind.PULL)
+    pulls = scrape.broker.polling.count(WaitingKind.PULL)
     return (((name,), pulls if name == "pull" else 0) for name in PROCESSORS)
 
 

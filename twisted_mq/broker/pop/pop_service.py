@@ -12,7 +12,7 @@ from twisted_mq.broker.pop.revive_log import ReviveLog
 from twisted_mq.broker.pop.revive_queue import ReviveQueue
 from twisted_mq.broker.pop.reviver import Reviver
 from twisted_mq.broker.schedule.delivery_loop import DeliveryLoop
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 
 
 class PopService:
@@ -48,7 +48,7 @@ class PopService:
         """Stop reviving, and answer the requests that wait. A second call does nothing."""
         if self._loop is not None:
             self._loop.stop()
-        self._broker.polling.answer_all(Kind.POP, Kind.NOTIFICATION)
+        self._broker.polling.answer_all(WaitingKind.POP, WaitingKind.NOTIFICATION)
         self.orders.stop()
 
     def queue_freed(self, topic: str, group: str, queue_id: int) -> None:

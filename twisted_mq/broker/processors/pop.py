@@ -22,7 +22,7 @@ from twisted_mq.broker.pop.checks import (
 from twisted_mq.broker.pop.held import NotHeld, after, hold
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import Popped, PopReader
-from twisted_mq.broker.waiting_requests import Kind, Line
+from twisted_mq.broker.waiting_requests import Line, WaitingKind
 from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -154,7 +154,7 @@ class HeldPop:
     @property
     def line(self) -> Line:
         """Return the line of the group on the queue, or on all queues."""
-        return Line(Kind.POP, self.header.topic, self.header.consumer_group, self.header.queue_id)
+        return Line(WaitingKind.POP, self.header.topic, self.header.consumer_group, self.header.queue_id)
 
     @property
     def expires_ms(self) -> int:

@@ -23,7 +23,7 @@ from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.statistics.delivery_counts import SCHEDULE_CONSUMER
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.ordering.deleted import DELETED_UNCONSUMED, deleted_text
 from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
 from twisted_mq.protocol.codes import RequestCode
@@ -174,7 +174,7 @@ class RuntimeInfoProcessor:
 
     def _broker_state(self) -> dict[str, str]:
         options = self._broker.options
-        waiting = {"send": 0, "pull": self._broker.polling.count(Kind.PULL), "litePull": 0, "query": 0, "ack": 0}
+        waiting = {"send": 0, "pull": self._broker.polling.count(WaitingKind.PULL), "litePull": 0, "query": 0, "ack": 0}
         capacities = {"litePull": options.pull_thread_pool_queue_capacity, "query": 0, "ack": 0}
         table = {
             "brokerActive": str(options.broker_id == 0 or self._broker.acts_as_master).lower(),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.broker import Peer
 from tests.support.pop import PopDesk, bodies, messages
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 
@@ -40,7 +40,7 @@ def test_pop_waits_and_gets_the_whole_batch_that_arrives(desk: PopDesk) -> None:
     desk.hold_pop(consumer)
     desk.send("a")
     assert received(consumer) == ["a"]
-    assert (desk.controller.polling.count(Kind.POP), desk.committed()) == (0, 2)
+    assert (desk.controller.polling.count(WaitingKind.POP), desk.committed()) == (0, 2)
 
 
 def test_pop_of_one_queue_is_woken_by_that_queue_alone(desk: PopDesk) -> None:
@@ -128,7 +128,7 @@ def test_too_many_pops_are_refused(tmp_path: Path) -> None:
     desk.hold_pop(peers[1], queueId=0)
     desk.hold_pop(peers[2], queueId=1)
     assert desk.pop(pollTime=1000, queueId=2).code == 209
-    assert desk.controller.polling.count(Kind.POP) == 3
+    assert desk.controller.polling.count(WaitingKind.POP) == 3
 
 
 def test_lost_connection_takes_no_message(desk: PopDesk) -> None:
@@ -137,7 +137,7 @@ def test_lost_connection_takes_no_message(desk: PopDesk) -> None:
     desk.hold_pop(other, pollTime=15000)
     lost.channel.connectionLost()
     desk.send("a")
-    assert (received(other), desk.controller.polling.count(Kind.POP)) == (["a"], 0)
+    assert (received(other), desk.controller.polling.count(WaitingKind.POP)) == (["a"], 0)
 
 
 def test_waiting_pop_of_a_deleted_topic_is_told_so(desk: PopDesk) -> None:
@@ -285,7 +285,7 @@ def test_requests_of_lost_connections_make_room_for_others(tmp_path: Path) -> No
     lost.channel.connectionLost()
     desk.controller.polling.answer_expired(desk.now)
     desk.hold_pop(other, pollTime=15000)
-    assert desk.controller.polling.count(Kind.POP) == 1
+    assert desk.controller.polling.count(WaitingKind.POP) == 1
 
 
 def test_stopped_broker_has_no_timers_of_ordered_pops(desk: PopDesk) -> None:
@@ -307,6 +307,6 @@ def test_pop_that_is_one_too_many_takes_nothing_that_arrives(desk: PopDesk) -> N
     consumer = desk.broker.connect()
     consumer.send(RemotingCommand(RequestCode.POP_MESSAGE, ext_fields=desk.pop_fields(pollTime=15000)))
     assert [answer.code for answer in consumer.received()] == [ResponseCode.SYSTEM_BUSY]
-    assert (desk.controller.polling.count(Kind.POP), len(desk.broker.clock.getDelayedCalls())) == (0, timers)
+    assert (desk.controller.polling.count(WaitingKind.POP), len(desk.broker.clock.getDelayedCalls())) == (0, timers)
     desk.send("a")
     assert bodies(desk.pop()) == ["a"]

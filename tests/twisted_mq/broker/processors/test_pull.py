@@ -11,7 +11,7 @@ from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.processors.test_send import fields, send
-from twisted_mq.broker.waiting_requests import Kind
+from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -84,7 +84,7 @@ def test_pull_at_the_end_waits_and_gets_the_whole_batch_that_arrives() -> None:
         frames += encode_frame(command)
     producer.channel.dataReceived(frames)
     (answer,) = consumer.received()
-    assert (answer.code, bodies(answer), broker.controller.polling.count(Kind.PULL)) == (0, [b"x", b"y"], 0)
+    assert (answer.code, bodies(answer), broker.controller.polling.count(WaitingKind.PULL)) == (0, [b"x", b"y"], 0)
 
 
 def test_waiting_pull_is_answered_when_its_time_is_up() -> None:
@@ -185,7 +185,7 @@ def test_lost_connection_forgets_its_waiting_pull() -> None:
     peer.send(RemotingCommand(11, ext_fields=pull_fields(1, SUBSCRIPTION | SUSPEND)))
     peer.channel.connectionLost()
     send(producer, b"new")
-    assert broker.controller.polling.count(Kind.PULL) == 0
+    assert broker.controller.polling.count(WaitingKind.PULL) == 0
 
 
 def rejecting(**options: object) -> BrokerInMemory:
