@@ -23,7 +23,7 @@ from twisted_mq.spark.columns.arrow_texts import as_text, gather, replace_rows
 from twisted_mq.spark.columns.inner_batches import holds_messages, with_messages_of_batches
 from twisted_mq.spark.columns.properties import Properties, PropertyTexts, parse_properties
 from twisted_mq.spark.columns.schema import COLUMNS, TIMESTAMP_TYPE, arrow_schema
-from twisted_mq.spark.columns.selection import EVERYTHING, Selection
+from twisted_mq.spark.columns.selection import EVERYTHING, MessageConditions
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
 MAX_BATCH_BODY_BYTES = 32 * 1024 * 1024
@@ -202,7 +202,7 @@ COLUMN_MAKERS: dict[str, ColumnMaker] = {
 
 
 def record_batches(
-    records: RecordColumns, names: Sequence[str], selection: Selection = EVERYTHING, origin: Origin = UNKNOWN
+    records: RecordColumns, names: Sequence[str], selection: MessageConditions = EVERYTHING, origin: Origin = UNKNOWN
 ) -> Iterator[pa.RecordBatch]:
     """Return these columns of the selected messages: usually one batch, none without rows.
 
@@ -217,14 +217,14 @@ def record_batches(
         yield from _arrow_batches(batch, names, selection)
 
 
-def _may_have_tags(batch: Batch, selection: Selection) -> Mask:
+def _may_have_tags(batch: Batch, selection: MessageConditions) -> Mask:
     """Return the records with selected tags, and those whose messages have their own tags."""
     found = selection.by_tags(batch.property_texts.value_of(PROPERTY_TAGS))
     found[holds_messages(batch.records)] = True
     return found
 
 
-def _arrow_batches(batch: Batch, names: Sequence[str], selection: Selection) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(batch: Batch, names: Sequence[str], selection: MessageConditions) -> Iterator[pa.RecordBatch]:
     """Return all columns of a batch, or of its halves if its bodies are too large."""
     inner = len(holds_messages(batch.records))
     made = (*names, _TAGS_COLUMN) if inner and selection.tags and _TAGS_COLUMN not in names else names

@@ -15,7 +15,7 @@ from twisted_mq.storage.columns.record_columns import RecordColumns
 
 
 @attrs.frozen
-class Selection:
+class MessageConditions:
     """Conditions for messages; an empty one or None selects all. Times are store times in ms; the end is exclusive."""
 
     topics: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Selection:
         return _among(tags, self.tags)
 
 
-EVERYTHING = Selection()
+EVERYTHING = MessageConditions()
 
 
 def _among(texts: pa.StringArray, wanted: Sequence[str]) -> Mask:

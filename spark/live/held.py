@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.columns.makers import Origin
 from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.spark.live.pulling import PullSelection, Stretch
 from twisted_mq.spark.live.queue_offsets import Offsets, first_offsets, offsets_at
 from twisted_mq.storage.columns.record_columns import RecordColumns
 
@@ -35,7 +35,7 @@ class Held(Protocol):
     def mean_size(self, queue: MessageQueue, offset: int) -> float | None:
         """Return the mean size of messages from an offset on, in bytes; None if no file has one."""
 
-    def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
+    def pieces(self, stretch: Stretch, selection: PullSelection) -> Iterator[HeldRecords | Stretch]:
         """Yield a stretch in order: messages in files, and between them the stretches to ask brokers for."""
 
 

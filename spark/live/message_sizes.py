@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.live.pulling import Selection, pull_request
+from twisted_mq.spark.live.pulling import PullSelection, pull_request
 from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.files.mapped_log import LogBytes
 
@@ -20,7 +20,7 @@ def mean_sizes(cluster: Cluster, offsets: Mapping[MessageQueue, int], group: str
     """Return the mean record size of one pull from each offset, in bytes."""
 
     def request(queue: MessageQueue) -> RemotingCommand:
-        return pull_request(queue, offsets[queue], SAMPLE_MESSAGES, group, Selection())
+        return pull_request(queue, offsets[queue], SAMPLE_MESSAGES, group, PullSelection())
 
     sizes: dict[MessageQueue, float] = {}
     for queue, answer, _ in cluster.ask_about(list(offsets), request):

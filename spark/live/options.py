@@ -16,7 +16,7 @@ from twisted_mq.spark.live.access_options import ACCESS_OPTIONS, access_of
 from twisted_mq.spark.live.bounds import Bound, parse_bound
 from twisted_mq.spark.live.cluster import Access
 from twisted_mq.spark.live.offset_maps import EARLIEST, LATEST, parse_offsets
-from twisted_mq.spark.live.pulling import PullLimits, Selection
+from twisted_mq.spark.live.pulling import PullLimits, PullSelection
 from twisted_mq.spark.named_options import Parsers, columns, named, one_of, positive, take
 
 DEFAULT_GROUP = "SPARK_SOURCE"
@@ -75,7 +75,7 @@ class LiveOptions:
     min_partitions: int = 1
     records_per_partition: int | None = None
     fail_on_data_loss: bool = True
-    selection: Selection = attrs.field(factory=Selection)
+    selection: PullSelection = attrs.field(factory=PullSelection)
     group: str = DEFAULT_GROUP
     commit_offsets: bool = False
     limits: PullLimits = attrs.field(factory=PullLimits)
@@ -100,17 +100,17 @@ def _group(name: str, value: str) -> str:
     return value
 
 
-def _tags(name: str, value: str) -> Selection:
+def _tags(name: str, value: str) -> PullSelection:
     try:
-        return Selection(build_subscription("any", value).sub_string)
+        return PullSelection(build_subscription("any", value).sub_string)
     except SubscriptionError as error:
         raise WrongOption(name, value, str(error)) from error
 
 
-def _sql(name: str, value: str) -> Selection:
+def _sql(name: str, value: str) -> PullSelection:
     if not value.strip():
         raise WrongOption(name, value, "an expression is needed")
-    return Selection(value, SQL92)
+    return PullSelection(value, SQL92)
 
 
 _READS: Parsers = {

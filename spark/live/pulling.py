@@ -41,7 +41,7 @@ _read_header = fast_header(PullMessageResponseHeader)
 
 
 @attrs.frozen
-class Selection:
+class PullSelection:
     """Selection of a topic's messages: all, by tags (`a || b`), or by an SQL92 expression."""
 
     expression: str = SUB_ALL
@@ -77,7 +77,7 @@ def queue_text(queue: MessageQueue) -> str:
     return f"queue {queue.queue_id} of {queue.topic} at {queue.broker_name}"
 
 
-def pull_request(queue: MessageQueue, offset: int, count: int, group: str, selection: Selection) -> RemotingCommand:
+def pull_request(queue: MessageQueue, offset: int, count: int, group: str, selection: PullSelection) -> RemotingCommand:
     """Return a pull request for at most `count` messages that is answered at once."""
     header = PullMessageRequestHeader(
         consumer_group=group,
@@ -116,7 +116,7 @@ class StretchPull:
         self,
         stretch: Stretch,
         group: str,
-        selection: Selection,
+        selection: PullSelection,
         limits: PullLimits,
         *,
         fail_on_data_loss: bool = True,

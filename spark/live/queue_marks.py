@@ -18,7 +18,7 @@ from twisted_mq.spark.fingerprints import Fingerprint, fingerprint_of
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.errors import Refused
 from twisted_mq.spark.live.offset_maps import Leaf, OffsetMap, leaves, nested
-from twisted_mq.spark.live.pulling import PULL_STATUSES, Selection, pull_request, queue_text
+from twisted_mq.spark.live.pulling import PULL_STATUSES, PullSelection, pull_request, queue_text
 from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.files.mapped_log import LogBytes
 
@@ -75,7 +75,7 @@ def last_messages(cluster: Cluster, offsets: Mapping[MessageQueue, int], group: 
     """
 
     def request(queue: MessageQueue) -> RemotingCommand:
-        return pull_request(queue, offsets[queue] - 1, 1, group, Selection())
+        return pull_request(queue, offsets[queue] - 1, 1, group, PullSelection())
 
     asked = sorted(queue for queue, offset in offsets.items() if offset > 0)
     found = {}

@@ -11,9 +11,9 @@ import pyarrow as pa
 from twisted_mq.protocol.columns import Mask
 from twisted_mq.protocol.messages.subscription import is_tag_type, split_tags
 from twisted_mq.spark.columns.makers import Origin, record_batches
-from twisted_mq.spark.columns.selection import Selection as Wanted
+from twisted_mq.spark.columns.selection import MessageConditions
 from twisted_mq.spark.live.errors import LiveError
-from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.spark.live.pulling import PullSelection, Stretch
 from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
@@ -29,7 +29,7 @@ class RowMaker:
 
     stretch: Stretch
     columns: Sequence[str]
-    selection: Selection
+    selection: PullSelection
     _next_offset: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -83,8 +83,8 @@ def _joined(bodies: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _exact_tags(selection: Selection) -> Wanted:
+def _exact_tags(selection: PullSelection) -> MessageConditions:
     """Select by exact tags; brokers compare only hashes of tags."""
     if selection.selects_all or not is_tag_type(selection.kind):
-        return Wanted()
-    return Wanted(tags=tuple(split_tags(selection.expression)))
+        return MessageConditions()
+    return MessageConditions(tags=tuple(split_tags(selection.expression)))

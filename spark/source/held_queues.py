@@ -27,7 +27,7 @@ from twisted_mq.spark.errors import LogFileGone, NoCommitLog
 from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.live.held import HeldRecords
 from twisted_mq.spark.live.message_sizes import SAMPLE_MESSAGES
-from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.spark.live.pulling import PullSelection, Stretch
 from twisted_mq.spark.source.log_stretch import Damage
 from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.queue_reads import ENTRIES_A_TASK, LAYOUTS, SMALLEST_TAGS_CODE, entries_at, records_of
@@ -69,7 +69,7 @@ class HeldQueues:
                 return float(sizes.mean())
         return None
 
-    def pieces(self, stretch: Stretch, selection: Selection) -> Iterator[HeldRecords | Stretch]:
+    def pieces(self, stretch: Stretch, selection: PullSelection) -> Iterator[HeldRecords | Stretch]:
         """Yield a stretch in order: messages in stores, and the stretches between them.
 
         `selection` has tags, if any: SQL92 is evaluated by brokers.

@@ -9,7 +9,7 @@ import attrs
 
 from twisted_mq.spark import option_values as values
 from twisted_mq.spark.columns.schema import DEFAULT_COLUMNS
-from twisted_mq.spark.columns.selection import EVERYTHING, Selection
+from twisted_mq.spark.columns.selection import EVERYTHING, MessageConditions
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.named_options import Parsers, columns, named, one_of, take, text
 
@@ -69,7 +69,7 @@ class ReadOptions:
 
     paths: tuple[str, ...]
     broker_names: tuple[str, ...] = ()
-    selection: Selection = EVERYTHING
+    selection: MessageConditions = EVERYTHING
     start_offset: int = 0
     end_offset: int = WHOLE_LOG
     asked_end: int | None = attrs.field(default=None, eq=False)
@@ -111,7 +111,7 @@ _SELECTIONS: Parsers = {
     "startTime": ("start_time_ms", values.time_ms),
     "endTime": ("end_time_ms", values.time_ms),
 }
-"""Option -> field of Selection."""
+"""Option -> field of MessageConditions."""
 _READS: Parsers = {
     "path": ("paths", _path),
     "paths": ("paths", _paths),
@@ -144,6 +144,6 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise WrongOption("path", "", _PATH_NEEDED)
     if reads.get("fail_on_damage") and "quarantine" in reads:
         raise WrongOption("quarantine", reads["quarantine"], "cannot be combined with failOnDamage=true")
-    selection = Selection(**take(known, _SELECTIONS))
+    selection = MessageConditions(**take(known, _SELECTIONS))
     times = FileTimes(selection.start_time_ms, selection.end_time_ms)
     return ReadOptions(selection=selection, file_times=times, asked_end=reads.get("end_offset"), **reads)

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 from twisted_mq.spark.source.options import ReadOptions
 
 _NAMES = {"topic": "topics", "queueId": "queue_ids", "tags": "tags"}
-"""Column -> field of Selection."""
+"""Column -> field of MessageConditions."""
 
 
 def narrowed(options: ReadOptions, filters: Sequence[Filter]) -> ReadOptions:

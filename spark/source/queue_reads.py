@@ -21,7 +21,7 @@ from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, FILLER_SI
 from twisted_mq.protocol.layouts.record import SMALLEST_RECORD
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
-from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.columns.selection import MessageConditions
 from twisted_mq.spark.errors import LogFileGone, WrongOption
 from twisted_mq.spark.file_systems import is_remote, locate
 from twisted_mq.spark.source.log_stretch import WINDOW_BYTES, Damage, Missing, gone
@@ -78,7 +78,7 @@ class QueueSplit(InputPartition):
         self.part = part
 
 
-def plan_queues(log: StoreRange, selection: Selection) -> tuple[list[QueueSplit], StoreRange]:
+def plan_queues(log: StoreRange, selection: MessageConditions) -> tuple[list[QueueSplit], StoreRange]:
     """Return the splits of the selected queues, and the rest of the log that is read directly. Raises WrongOption."""
     if not selection.names_topics:
         raise WrongOption("through", "queues", "topics are needed: set topic or topicPattern")
@@ -98,7 +98,7 @@ def plan_queues(log: StoreRange, selection: Selection) -> tuple[list[QueueSplit]
     return splits, attrs.evolve(log, begin=led.end)
 
 
-def _wanted_files(store: Store, layout: Layout, selection: Selection) -> Iterator[LogFile]:
+def _wanted_files(store: Store, layout: Layout, selection: MessageConditions) -> Iterator[LogFile]:
     """Return the files of the queues of selected topics."""
     _, root = locate(store.uri)
     for topic in directories_in(store, layout.directory):

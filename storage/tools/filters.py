@@ -63,7 +63,7 @@ class MessageFilter:
 
 
 @attrs.define
-class Selection:
+class SelectedMessages:
     """The messages of a log that a filter selects, in order; afterwards `problems` names what could not be read."""
 
     files: LogFiles

@@ -23,7 +23,7 @@ from tests.support.bench_stores import (
     temporary_folder,
 )
 from twisted_mq.storage.columns.walk import LogFiles, walk_log
-from twisted_mq.storage.tools.filters import MessageFilter, Selection
+from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
 from twisted_mq.storage.tools.rebuild import rebuild
 from twisted_mq.storage.tools.repair import plan_repair
 from twisted_mq.storage.tools.sizes import measure
@@ -61,8 +61,10 @@ def cases(folder: str) -> dict[str, Callable[[], object]]:
     return {
         "walk, heads only": lambda: walk(folder),
         "verify": lambda: verify(folder),
-        "dump, a topic that has no message": lambda: list(Selection(LogFiles(folder), MessageFilter(["None"]))),
-        "dump, a key that no message has": lambda: list(Selection(LogFiles(folder), MessageFilter(keys=["none"]))),
+        "dump, a topic that has no message": lambda: list(SelectedMessages(LogFiles(folder), MessageFilter(["None"]))),
+        "dump, a key that no message has": lambda: list(
+            SelectedMessages(LogFiles(folder), MessageFilter(keys=["none"]))
+        ),
         "sizes": lambda: measure(folder),
         "rebuild, the plan": lambda: rebuild(folder),
         "repair, the plan for a sound store": lambda: plan_repair(folder),

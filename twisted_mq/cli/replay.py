@@ -233,12 +233,12 @@ def messages_of_store(store: str, wanted: Wanted) -> Iterator[MessageExt]:
     """Yield messages in the order of the log. Raises CliError for a malformed place, NoStore."""
     require_numpy()
     from twisted_mq.storage.columns.walk import LogFiles
-    from twisted_mq.storage.tools.filters import MessageFilter, Selection
+    from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
 
     since, first = _place(wanted.beginning, 0, 0)
     until, last = _place(wanted.until, EVERYTHING, EVERYTHING)
     chosen = MessageFilter((wanted.topic,), (), (), since, until, 0, EVERYTHING, first, last)
-    return iter(Selection(LogFiles(store), chosen, lambda amount: None))
+    return iter(SelectedMessages(LogFiles(store), chosen, lambda amount: None))
 
 
 def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:

@@ -63,13 +63,13 @@ def dump(
     """
     require_numpy()
     from twisted_mq.storage.columns.walk import LogFiles
-    from twisted_mq.storage.tools.filters import MessageFilter, Selection
+    from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
 
     files = LogFiles(directory, commit_log)
     wanted = MessageFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
     # a bar and lines on the same terminal would destroy each other
     with progress("reading", files.size_bytes, hidden=sys.stdout.isatty()) as advance:
-        messages = Selection(files, wanted, advance)
+        messages = SelectedMessages(files, wanted, advance)
         if as_json:
             for message in messages:
                 sys.stdout.write(json_line(describe_message(message)))

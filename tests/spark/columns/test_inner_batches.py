@@ -17,7 +17,7 @@ from twisted_mq.protocol.messages.message import Message
 from twisted_mq.spark.columns import makers
 from twisted_mq.spark.columns.makers import record_batches
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
-from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.columns.selection import MessageConditions
 from twisted_mq.spark.source.stores import Store, list_log_files
 from twisted_mq.storage.files.mapped_log import MappedLog
 
@@ -125,7 +125,7 @@ def test_messages_of_batches_are_selected_by_their_own_tags(tmp_path: Path) -> N
         found = [
             row["queueOffset"]
             for piece in everything(store(tmp_path))
-            for batch in record_batches(piece, names, Selection(tags=("A",)))
+            for batch in record_batches(piece, names, MessageConditions(tags=("A",)))
             for row in batch.to_pylist()
         ]
         assert found == [1]

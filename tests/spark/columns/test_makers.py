@@ -20,7 +20,7 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.spark.columns import makers as columns_module
 from twisted_mq.spark.columns.makers import Origin, record_batches
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, arrow_schema
-from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.columns.selection import MessageConditions
 from twisted_mq.spark.source.stores import Store, list_log_files
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.mapped_log import MappedLog
@@ -33,7 +33,7 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     for piece in everything(store):
         if isinstance(piece, RecordColumns):
-            yield from record_batches(piece, names, Selection(topics), Origin("/a/store", "broker-a"))
+            yield from record_batches(piece, names, MessageConditions(topics), Origin("/a/store", "broker-a"))
 
 
 def rows(store: str, *names: str, topics: tuple[str, ...] = ()) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.spark.live.cluster import Access, Cluster
 from twisted_mq.spark.live.connection import Dialling
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
-from twisted_mq.spark.live.pulling import PullLimits, Selection, Stretch, StretchPull
+from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
 from twisted_mq.spark.live.queue_offsets import next_offsets
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.frames import Frame
@@ -81,7 +81,7 @@ class Broker:
         cluster = self.cluster()
         found = []
         for queue, end in next_offsets(cluster, cluster.readable_queues(topic)).items():
-            pull = StretchPull(Stretch(queue, 0, end), "TESTS", Selection(), PullLimits())
+            pull = StretchPull(Stretch(queue, 0, end), "TESTS", PullSelection(), PullLimits())
             found.append([message for body in pulled_bodies(cluster, pull) for message in iterate_messages(body)])
         cluster.close()
         return found

@@ -17,7 +17,7 @@ from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.errors import BrokerSilent, NameServersSilent
 from twisted_mq.spark.live.options import live_options
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
-from twisted_mq.spark.live.pulling import PullLimits, Selection, Stretch, StretchPull
+from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
 from twisted_mq.spark.live.rows import RowMaker
 from twisted_mq.spark.live.stream_reader import LiveStreamReader
 from twisted_mq.spark.sink.columns import Outgoing
@@ -46,12 +46,12 @@ def test_a_read_goes_on_where_it_was(server: EmbeddedProcess) -> None:
     broker.send(topic, numbered(2000))
     cluster = broker.cluster()
     (queue,) = cluster.readable_queues(topic)
-    pull = StretchPull(Stretch(queue, 0, 2000), "G", Selection(), PullLimits(in_flight=2))
+    pull = StretchPull(Stretch(queue, 0, 2000), "G", PullSelection(), PullLimits(in_flight=2))
     bodies = pulled_bodies(cluster, pull)
     read = list(itertools.islice(bodies, 5))
     server.kill()
     server.start()
-    batches = RowMaker(pull.stretch, ["body"], Selection()).batches(itertools.chain(read, bodies))
+    batches = RowMaker(pull.stretch, ["body"], PullSelection()).batches(itertools.chain(read, bodies))
     assert [row["body"] for batch in batches for row in batch.to_pylist()] == numbered(2000)
     cluster.close()
 
@@ -95,7 +95,7 @@ def test_one_that_stays_away_is_named_with_who_asked(server: EmbeddedProcess) ->
     broker.send(topic, numbered(10))
     cluster = broker.cluster()
     (queue,) = cluster.readable_queues(topic)
-    pull = StretchPull(Stretch(queue, 0, 10), "G", Selection(), PullLimits())
+    pull = StretchPull(Stretch(queue, 0, 10), "G", PullSelection(), PullLimits())
     server.kill()
     with pytest.raises((BrokerSilent, NameServersSilent), match=f"from {cluster.host}.*127.0.0.1"):
         list(pulled_bodies(cluster, pull))

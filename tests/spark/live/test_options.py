@@ -14,7 +14,7 @@ from twisted_mq.spark.live.bounds import Bound
 from twisted_mq.spark.live.cluster import Access
 from twisted_mq.spark.live.connection import Dialling
 from twisted_mq.spark.live.options import OPTION_NAMES, LiveOptions, live_options
-from twisted_mq.spark.live.pulling import PullLimits, Selection
+from twisted_mq.spark.live.pulling import PullLimits, PullSelection
 from twisted_mq.spark.sink import options as sink
 from twisted_mq.spark.sink.sending import SendLimits
 
@@ -46,7 +46,7 @@ def test_all_options_are_read() -> None:
         bytes_per_trigger=1 << 20,
         min_partitions=7,
         fail_on_data_loss=False,
-        selection=Selection("a || b"),
+        selection=PullSelection("a || b"),
         group="G",
         commit_offsets=True,
         limits=PullLimits(8, 3),

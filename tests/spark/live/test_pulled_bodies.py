@@ -9,7 +9,7 @@ from twisted_mq.protocol.bodies import BrokerData, MessageQueue
 from twisted_mq.spark.live.cluster import Access, Cluster
 from twisted_mq.spark.live.errors import BrokerSilent, OffsetsLost, PeerSilent
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
-from twisted_mq.spark.live.pulling import PullLimits, Selection, Stretch, StretchPull
+from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
 
 QUEUE = MessageQueue("Orders", "broker-a", 0)
 
@@ -35,7 +35,7 @@ class Replicas(Cluster):
 
 
 def pull(*, fail: bool = True) -> StretchPull:
-    return StretchPull(Stretch(QUEUE, 0, 100), "G", Selection(), PullLimits(10, 2), fail_on_data_loss=fail)
+    return StretchPull(Stretch(QUEUE, 0, 100), "G", PullSelection(), PullLimits(10, 2), fail_on_data_loss=fail)
 
 
 def read(cluster: Cluster, one: StretchPull) -> list[int]:

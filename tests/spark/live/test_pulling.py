@@ -9,14 +9,14 @@ import pytest
 from tests.spark.live.scripted import ScriptedConnection, ScriptedQueue
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.spark.live.errors import Behind, OffsetsLost, PeerSilent
-from twisted_mq.spark.live.pulling import PullLimits, Selection, Stretch, StretchPull
+from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
 
-EVERYTHING = Selection()
+EVERYTHING = PullSelection()
 QUEUE = MessageQueue("Orders", "broker-a", 2)
 
 
 def pull(
-    start: int, end: int, *, fail: bool = True, selection: Selection = EVERYTHING, in_flight: int = 4
+    start: int, end: int, *, fail: bool = True, selection: PullSelection = EVERYTHING, in_flight: int = 4
 ) -> StretchPull:
     limits = PullLimits(messages=10, in_flight=in_flight)
     return StretchPull(Stretch(QUEUE, start, end), "G", selection, limits, fail_on_data_loss=fail)
@@ -52,7 +52,7 @@ def test_no_pull_asks_for_more_than_is_wanted() -> None:
 
 def test_what_is_not_selected_is_passed_over() -> None:
     queue = ScriptedQueue(0, 5000, wanted=lambda offset: offset % 50 == 0)
-    found = everything(pull(0, 3000, selection=Selection("new")), ScriptedConnection(queue))
+    found = everything(pull(0, 3000, selection=PullSelection("new")), ScriptedConnection(queue))
     assert sorted({offset for offset in found if offset < 3000}) == list(range(0, 3000, 50))
 
 

@@ -11,13 +11,13 @@ from tests.spark.stores import BORN_MS, StoreWriter
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, FILLER_ENTRY
 from twisted_mq.spark.errors import NoCommitLog
-from twisted_mq.spark.live.pulling import Selection, Stretch
+from twisted_mq.spark.live.pulling import PullSelection, Stretch
 from twisted_mq.spark.source.held_queues import HeldQueues
 from twisted_mq.spark.source.stores import Store
 
 QUEUE = MessageQueue("Orders", "broker-a", 0)
 ROWS = 600
-EVERYTHING = Selection()
+EVERYTHING = PullSelection()
 
 
 @pytest.fixture
@@ -35,7 +35,9 @@ def held(*paths: str, broker_name: str = "broker-a") -> HeldQueues:
     return HeldQueues(tuple(Store(path, broker_name) for path in paths))
 
 
-def pieces(found: HeldQueues, start: int, end: int, selection: Selection = EVERYTHING) -> list[int | tuple[int, int]]:
+def pieces(
+    found: HeldQueues, start: int, end: int, selection: PullSelection = EVERYTHING
+) -> list[int | tuple[int, int]]:
     """Offsets that files gave, and (start, end) of what brokers are asked for, in their order."""
     listed: list[int | tuple[int, int]] = []
     for piece in found.pieces(Stretch(QUEUE, start, end), selection):
@@ -127,8 +129,8 @@ def test_fillers_and_entries_of_nonsense_are_left_out(writer: StoreWriter) -> No
 
 def test_tags_are_selected_by_the_entries(writer: StoreWriter) -> None:
     path = writer.write()
-    assert pieces(held(path), 10, 20, Selection("odd || other")) == [11, 13, 15, 17, 19]
-    assert pieces(held(path), ROWS - 4, ROWS + 9, Selection("odd")) == [ROWS - 3, ROWS - 1, (ROWS, ROWS + 9)]
+    assert pieces(held(path), 10, 20, PullSelection("odd || other")) == [11, 13, 15, 17, 19]
+    assert pieces(held(path), ROWS - 4, ROWS + 9, PullSelection("odd")) == [ROWS - 3, ROWS - 1, (ROWS, ROWS + 9)]
 
 
 def test_offsets_of_times(writer: StoreWriter) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from twisted_mq.spark.columns.schema import COLUMN_NAMES, DEFAULT_COLUMNS
-from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.columns.selection import MessageConditions
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.source.options import OPTION_NAMES, FileTimes, ReadOptions, read_options
 
@@ -42,7 +42,7 @@ def test_all_options_in_any_case() -> None:
     assert read_options(given) == ReadOptions(
         paths=("/data/a", "/data/b"),
         broker_names=("a", "b"),
-        selection=Selection(("Orders", "Payments"), re.compile("O.*"), (0, 3), ("new",), 1000, 2000),
+        selection=MessageConditions(("Orders", "Payments"), re.compile("O.*"), (0, 3), ("new",), 1000, 2000),
         columns=("topic", "body"),
         start_offset=1024,
         end_offset=4096,

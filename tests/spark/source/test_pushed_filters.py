@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from tests.spark.stores import BORN_MS, StoreWriter
-from twisted_mq.spark.columns.selection import Selection
+from twisted_mq.spark.columns.selection import MessageConditions
 from twisted_mq.spark.source.options import ReadOptions
 from twisted_mq.spark.source.pushed_filters import narrowed
 
@@ -50,11 +50,11 @@ NOON_MS = 1_795_176_000_000
     ids=str,
 )
 def test_selections(filters: list[Filter], expected: dict[str, Any]) -> None:
-    assert narrowed(ReadOptions(("/a",)), filters) == ReadOptions(("/a",), selection=Selection(**expected))
+    assert narrowed(ReadOptions(("/a",)), filters) == ReadOptions(("/a",), selection=MessageConditions(**expected))
 
 
 def test_offsets_and_what_nothing_can_match() -> None:
-    given = ReadOptions(("/a",), start_offset=50, selection=Selection(topics=("a",)))
+    given = ReadOptions(("/a",), start_offset=50, selection=MessageConditions(topics=("a",)))
     found = narrowed(given, [GreaterThan(("physicalOffset",), 100), LessThan(("physicalOffset",), 200)])
     assert (found.start_offset, found.least_offset, found.end_offset) == (50, 100, 201)
     assert narrowed(given, [EqualTo(("topic",), "b")]).end_offset == 0
