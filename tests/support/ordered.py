@@ -18,7 +18,7 @@ from tests.support.remoting import MemoryNetwork
 from twisted_mq.coordination.interfaces import Create, Put
 from twisted_mq.coordination.memory import MemoryCoordinator, MemoryEnsemble
 from twisted_mq.coordination.nodes import make_paths
-from twisted_mq.ordering.documents import Member, encode_lists, encode_member, encode_topic
+from twisted_mq.ordering.documents import BrokerMember, encode_lists, encode_member, encode_topic
 from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
 from twisted_mq.ordering.paths import BROKERS, LEADERS, TOPICS, member_path, topic_path, unit_path
 from twisted_mq.protocol.codes import ResponseCode
@@ -160,5 +160,5 @@ class OrderedCase(ClientCase):
         """Members of a group that are in touch with the coordinator, as long as the operator's session."""
         self.run_to_end(make_paths(self.operator, [f"{BROKERS}/{group}"]))
         for broker_id in broker_ids:
-            member = encode_member(Member(f"10.0.2.{broker_id}:1"))
+            member = encode_member(BrokerMember(f"10.0.2.{broker_id}:1"))
             self.run_to_end(self.operator.commit([Create(member_path(group, broker_id), member, ephemeral=True)]))

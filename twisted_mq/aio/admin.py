@@ -14,7 +14,7 @@ from twisted.internet import defer
 
 from twisted_mq.admin import admin
 from twisted_mq.aio.awaiting import result_of
-from twisted_mq.aio.mq_client import Member
+from twisted_mq.aio.mq_client import ClientMember
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.requirements import Require
 
@@ -35,7 +35,7 @@ def _awaited(
     return call
 
 
-class Admin(Member):
+class Admin(ClientMember):
     """Queries and changes the servers of one cluster, from the running event loop.
 
     All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 from twisted.internet import defer
 
-from twisted_mq.aio.mq_client import Member
+from twisted_mq.aio.mq_client import ClientMember
 from twisted_mq.client.consuming import consumer
 from twisted_mq.client.consuming.rebalance import QueuesChanged
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
@@ -22,7 +22,7 @@ from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG
 MessageT = TypeVar("MessageT", bound=MessageExt)
 
 
-class Iterates(Member, Generic[MessageT]):
+class Iterates(ClientMember, Generic[MessageT]):
     """A consumer whose messages are iterated by `async for`. The iteration ends when the consumer stops."""
 
     _finish_seconds = 5.0

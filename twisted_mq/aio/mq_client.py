@@ -43,7 +43,7 @@ class MQClient:
         return self.core.client_id
 
 
-class Member(abc.ABC):
+class ClientMember(abc.ABC):
     """A producer or consumer, which runs inside `async with`, or from `start` to `stop`."""
 
     _finish_seconds = 3.0

@@ -18,7 +18,7 @@ from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.consumer import Iterates
-from twisted_mq.aio.mq_client import Member, MQClient
+from twisted_mq.aio.mq_client import ClientMember, MQClient
 from twisted_mq.aio.push_consumer import in_loop
 from twisted_mq.aio.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.consumer_options import OrderlyListener
@@ -39,7 +39,7 @@ Told = Callable[[str, str, bool], object]
 """A listener: (topic, unit, whether this client leads it)."""
 
 
-class OrderedProducer(Member):
+class OrderedProducer(ClientMember):
     """A producer of one group. It joins the election for an ordered queue at its first `send` or `lead` to the queue.
 
     Several producers of one group are standbys of each other: only the leader of a queue sends to it.

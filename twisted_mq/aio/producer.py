@@ -16,7 +16,7 @@ from typing import TypeVar
 from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import deferred_of, result_of
-from twisted_mq.aio.mq_client import Member, MQClient
+from twisted_mq.aio.mq_client import ClientMember, MQClient
 from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
@@ -34,7 +34,7 @@ MessageT = TypeVar("MessageT", bound=Message | MessageExt)
 SentT = TypeVar("SentT", bound=Message)
 
 
-class Producer(Member):
+class Producer(ClientMember):
     """A producer of one group."""
 
     _core: producer.Producer
@@ -176,7 +176,7 @@ class TransactionProducer(Producer):
     ) -> None:
         """Take the arguments of Producer. `check` is a function or an `async def` that gets the stored message."""
         check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
-        Member.__init__(self, client)
+        ClientMember.__init__(self, client)
         self._core = transaction_producer.TransactionProducer(
             self._reactor, group, namesrv, check=_in_loop(check), client=self._shared, options=options,
             client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from twisted.internet import defer
 
 from twisted_mq.admin import admin
-from twisted_mq.blocking.mq_client import Member
+from twisted_mq.blocking.mq_client import ClientMember
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.requirements import Require
 
@@ -33,7 +33,7 @@ def _plain(
     return call
 
 
-class Admin(Member):
+class Admin(ClientMember):
     """Queries and changes the servers of one cluster. Calls may come from any thread.
 
     All methods raise NameServerUnreachable (no name server answers), BrokerError (a broker refuses), RemotingError (a

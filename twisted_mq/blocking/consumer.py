@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from twisted.internet import defer
 
-from twisted_mq.blocking.mq_client import Member
+from twisted_mq.blocking.mq_client import ClientMember
 from twisted_mq.client.consuming import consumer
 from twisted_mq.client.consuming.rebalance import QueuesChanged
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
@@ -23,7 +23,7 @@ from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG
 MessageT = TypeVar("MessageT", bound=MessageExt)
 
 
-class Iterates(Member, Generic[MessageT]):
+class Iterates(ClientMember, Generic[MessageT]):
     """A consumer whose messages are iterated by `for`. The iteration ends when the consumer stops."""
 
     _finish_seconds = 5.0
@@ -41,7 +41,7 @@ class Iterates(Member, Generic[MessageT]):
         self._stopper = threading.current_thread()
         super().stop(finish_seconds)
 
-    stop.__doc__ = Member.stop.__doc__
+    stop.__doc__ = ClientMember.stop.__doc__
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -52,7 +52,7 @@ class MQClient:
         return self.core.client_id
 
 
-class Member(abc.ABC):
+class ClientMember(abc.ABC):
     """A producer or consumer, which runs inside `with`, or from `start` to `stop`. Calls may come from any thread."""
 
     _finish_seconds = 3.0

@@ -19,7 +19,7 @@ from twisted.internet import defer
 
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.blocking.consumer import Iterates
-from twisted_mq.blocking.mq_client import Member, MQClient
+from twisted_mq.blocking.mq_client import ClientMember, MQClient
 from twisted_mq.blocking.push_consumer import OrderlyListener
 from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
 from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries, one_by_one
@@ -49,7 +49,7 @@ LISTENER_THREADS = 20
 """The limit of listener calls at the same time."""
 
 
-class OrderedProducer(Member):
+class OrderedProducer(ClientMember):
     """A producer of one group. It joins the election for an ordered queue at its first `send` or `lead` to the queue.
 
     Several producers of one group are standbys of each other: only the leader of a queue sends to it.

@@ -16,7 +16,7 @@ from typing import TypeVar
 from twisted.internet import defer
 
 from twisted_mq.blocking.calls import Call
-from twisted_mq.blocking.mq_client import Member, MQClient
+from twisted_mq.blocking.mq_client import ClientMember, MQClient
 from twisted_mq.blocking.pending import Pending, Window
 from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.client_metrics import ProducerMetrics
@@ -35,7 +35,7 @@ Key = TypeVar("Key")
 SentT = TypeVar("SentT", bound=Message)
 
 
-class Producer(Member):
+class Producer(ClientMember):
     """A producer of one group, for any number of threads."""
 
     _core: producer.Producer
@@ -191,7 +191,7 @@ class TransactionProducer(Producer):
     ) -> None:
         """Take the arguments of Producer. `check` is a function that gets the stored message, in a thread of the pool."""
         check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
-        Member.__init__(self, client)
+        ClientMember.__init__(self, client)
         in_thread = threads_of(self._reactor)
         self._core = transaction_producer.TransactionProducer(
             self._reactor, group, namesrv, check=functools.wraps(check)(lambda message: in_thread(check, message)),

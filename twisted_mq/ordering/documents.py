@@ -48,7 +48,7 @@ class Overtaken(DocumentFault):
 
 
 @attrs.frozen
-class Member:
+class BrokerMember:
     """A living broker of a group. `fault` says why the group must not take sends, None if this broker allows it.
 
     `complete` is False for a broker that (re)started and may lack what its partner has. `asks_session` is True for one
@@ -106,7 +106,7 @@ def encode_group(wish: GroupWish) -> bytes:
     return _encode({"retired": wish.retired})
 
 
-def encode_member(member: Member) -> bytes:
+def encode_member(member: BrokerMember) -> bytes:
     """Encode the broker at `member_path`."""
     return _encode(
         {
@@ -173,13 +173,15 @@ def decode_group(path: str, data: bytes) -> GroupWish:
     return GroupWish(_Document(path, data).take("retired", _is_bool, "true or false"))
 
 
-def decode_member(path: str, data: bytes) -> Member:
+def decode_member(path: str, data: bytes) -> BrokerMember:
     """Decode a broker. Raises DocumentFault."""
     document = _Document(path, data)
     address = document.take("address", _is_text, "host:port")
     fault = document.take("fault", lambda value: value is None or _is_text(value), "a text or null")
     complete = document.take("complete", _is_bool, "true or false")
-    return Member(address, fault, complete, document.take("asks_session", _is_bool, "true or false", default=False))
+    return BrokerMember(
+        address, fault, complete, document.take("asks_session", _is_bool, "true or false", default=False)
+    )
 
 
 def decode_unreached(path: str, data: bytes) -> UnreachedHead:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from twisted_mq.ordering.documents import GroupWish, Member
+from twisted_mq.ordering.documents import BrokerMember, GroupWish
 
 MASTER, SLAVE = 0, 1
 
 
-def group_fault(members: Mapping[int, Member], wish: GroupWish) -> str | None:
+def group_fault(members: Mapping[int, BrokerMember], wish: GroupWish) -> str | None:
     """Return the first fault; None for a healthy group. `members` are its living brokers by id."""
     if wish.retired:
         return "it is retired: mq order restore reactivates it"

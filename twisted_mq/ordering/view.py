@@ -17,9 +17,9 @@ from twisted.python import failure
 from twisted_mq.coordination.interfaces import CoordinationError, ICoordinator, NoAnswer, Node, SessionLost
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.documents import (
+    BrokerMember,
     DocumentFault,
     GroupWish,
-    Member,
     Overtaken,
     decode_group,
     decode_lists,
@@ -105,7 +105,7 @@ class OrderView:
     ) -> None:
         self.topics: dict[str, OrderedTopic] = {}
         self.units: dict[UnitKey, Lists] = {}
-        self.members: dict[str, dict[int, Member]] = {}
+        self.members: dict[str, dict[int, BrokerMember]] = {}
         self.sessions: dict[tuple[str, int], int] = {}
         """Group and broker id -> the session whose node the member is."""
         self.wishes: dict[str, GroupWish] = {}

@@ -26,7 +26,7 @@ from twisted_mq.aio import (
     TransactionProducer,
     TransactionState,
 )
-from twisted_mq.aio.mq_client import Member
+from twisted_mq.aio.mq_client import ClientMember
 from twisted_mq.client import ClientError, ProducerOptions
 
 
@@ -37,7 +37,7 @@ def nobody() -> str:
         return f"127.0.0.1:{held.getsockname()[1]}"
 
 
-def failing(make: Callable[[], Member], expected: type[Exception], require: Any = "cluster") -> str:
+def failing(make: Callable[[], ClientMember], expected: type[Exception], require: Any = "cluster") -> str:
     """The text of what a start fails with; the member may be started again, which it is not."""
 
     async def main() -> str:
@@ -49,7 +49,7 @@ def failing(make: Callable[[], Member], expected: type[Exception], require: Any 
     return asyncio.run(main())
 
 
-MADE: list[Callable[[str], Member]] = [
+MADE: list[Callable[[str], ClientMember]] = [
     lambda namesrv: Producer(namesrv, group="g"),
     lambda namesrv: PushConsumer(namesrv, group="g", topics=["T"]),
     lambda namesrv: LitePullConsumer(namesrv, group="g", topics=["T"]),
@@ -58,13 +58,13 @@ MADE: list[Callable[[str], Member]] = [
 
 
 @pytest.mark.parametrize("made", MADE, ids=["producer", "push", "pull", "admin"])
-def test_no_name_server(made: Callable[[str], Member]) -> None:
+def test_no_name_server(made: Callable[[str], ClientMember]) -> None:
     address = nobody()
     assert address in failing(lambda: made(address), NameServerUnreachable)
 
 
 @pytest.mark.parametrize("made", MADE, ids=["producer", "push", "pull", "admin"])
-def test_brokers_port_in_place_of_the_name_servers(cluster: ServedCluster, made: Callable[[str], Member]) -> None:
+def test_brokers_port_in_place_of_the_name_servers(cluster: ServedCluster, made: Callable[[str], ClientMember]) -> None:
     broker = f"127.0.0.1:{cluster.cluster.broker.port}"
     told = failing(lambda: made(broker), NameServerUnreachable)
     assert f"{broker}: the server is not a name server, perhaps a broker (port 10911)" in told
@@ -101,7 +101,7 @@ def test_name_server_whose_broker_is_away() -> None:
 
 @pytest.mark.parametrize("require", ["cluster", "topics"])
 @pytest.mark.parametrize("made", MADE[:3], ids=["producer", "push", "pull"])
-def test_what_is_there(cluster: ServedCluster, group: str, made: Callable[[str], Member], require: Any) -> None:
+def test_what_is_there(cluster: ServedCluster, group: str, made: Callable[[str], ClientMember], require: Any) -> None:
     topic = cluster.topic()
 
     async def main() -> None:

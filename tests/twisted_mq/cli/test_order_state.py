@@ -9,12 +9,12 @@ import pytest
 from twisted_mq.admin.ordered_states import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState
 from twisted_mq.ordering.deleted import deleted_of_topic, deleted_text
-from twisted_mq.ordering.documents import DocumentFault, Member
+from twisted_mq.ordering.documents import BrokerMember, DocumentFault
 from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
 
-MASTER, SLAVE = Member("host:1"), Member("host:2")
+MASTER, SLAVE = BrokerMember("host:1"), BrokerMember("host:2")
 WELL = {0: MASTER, 1: SLAVE}
-LAGS = Member("host:1", "its slave does not keep up")
+LAGS = BrokerMember("host:1", "its slave does not keep up")
 ACTIVE, IDLE = Leader("audit", "client", 3, 1), Leader("audit")
 A, B = Lists(1, ("a", "b"), (Term("a", 1),)), Lists(2, ("b",), (Term("a", 1), Term("b", 2)))
 NOBODY = Lists(1, (), (Term("a", 1),))
@@ -22,7 +22,9 @@ NOTHING = Lists(1)
 NO_HEAD_OF_B = "; b is healthy; its master joins soon"
 
 
-def blocks(lists: Lists, a: dict[int, Member] | GroupState, *consumers: Leader, problem: str | None = None) -> Any:
+def blocks(
+    lists: Lists, a: dict[int, BrokerMember] | GroupState, *consumers: Leader, problem: str | None = None
+) -> Any:
     """Return the reasons for a topic on the groups a and b, of which b is healthy."""
     group = a if isinstance(a, GroupState) else GroupState("a", a)
     unit = UnitState("0", lists, problem, consumers=consumers)
@@ -82,7 +84,7 @@ def test_each_state_says_why_and_what_frees_it(found: list[str], says: list[str]
     assert found == says
 
 
-RESTARTED = Member("host:1", complete=False)
+RESTARTED = BrokerMember("host:1", complete=False)
 NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator"
 
 
@@ -114,7 +116,7 @@ NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator
             "with its partner; start its slave, or check replication",
         ),
         (
-            UnitState("0", B, consumers=(ACTIVE,)), {1: Member("host:2", "its slave restarted", complete=False)}, WELL,
+            UnitState("0", B, consumers=(ACTIVE,)), {1: BrokerMember("host:2", "its slave restarted", complete=False)}, WELL,
             "epoch 1 of a cannot end, because broker 1 may not have all its messages: its slave restarted; start its master, "
             "or check "
             "replication",
@@ -142,7 +144,7 @@ NO_MASTER_OF_A = "a: its master (brokerId 0) is not connected to the coordinator
          "idle group of the head", "cut off", "backlog not known"],
 )  # fmt: skip
 def test_states_in_which_something_waits_are_never_ok(
-    unit: UnitState, a: dict[int, Member], b: dict[int, Member], says: str
+    unit: UnitState, a: dict[int, BrokerMember], b: dict[int, BrokerMember], says: str
 ) -> None:
     groups = {"a": GroupState("a", a), "b": GroupState("b", b)} | (
         {"c": GroupState("c", WELL)} if unit.lists.epoch == 3 else {}

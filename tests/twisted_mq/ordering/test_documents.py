@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.ordering.documents import (
+    BrokerMember,
     DocumentFault,
     GroupWish,
-    Member,
     Overtaken,
     decode_group,
     decode_lists,
@@ -65,7 +65,7 @@ def test_declarations_come_back(queues, groups, together):
 
 @given(NAMES, st.none() | NAMES, st.booleans())
 def test_members_and_wishes_come_back(address, fault, flag):
-    member = Member(address, fault, flag)
+    member = BrokerMember(address, fault, flag)
     assert decode_member("/brokers/a/0", encode_member(member)) == member
     assert decode_group("/groups/a", encode_group(GroupWish(flag))) == GroupWish(flag)
 

@@ -13,7 +13,14 @@ from twisted_mq.coordination.memory import MemoryEnsemble
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.ordering.changes import change, is_absent
 from twisted_mq.ordering.declaring import declare, take_back
-from twisted_mq.ordering.documents import GroupWish, Member, encode_group, encode_lists, encode_member, encode_topic
+from twisted_mq.ordering.documents import (
+    BrokerMember,
+    GroupWish,
+    encode_group,
+    encode_lists,
+    encode_member,
+    encode_topic,
+)
 from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
 from twisted_mq.ordering.paths import ROOTS, group_path, member_path, members_path, topic_path, unit_path
 from twisted_mq.ordering.rules import Drained, Lost, NotWell, Ready
@@ -64,7 +71,7 @@ class ViewCase(SynchronousTestCase):
 
     def join(self, group: str, *ids: int) -> None:
         self.do(make_paths(self.operator, [members_path(group)]))
-        self.commit(*[Create(member_path(group, one), encode_member(Member(f"{group}:{one}"))) for one in ids])
+        self.commit(*[Create(member_path(group, one), encode_member(BrokerMember(f"{group}:{one}"))) for one in ids])
 
 
 class FollowingTests(ViewCase):
@@ -77,7 +84,7 @@ class FollowingTests(ViewCase):
         self.assertTrue(self.view.is_complete)
         self.assertEqual(self.view.topics, {"T": OrderedTopic("T", 2, ("a", "b"))})
         self.assertEqual(self.view.units, {("T", "0"): Lists(), ("T", "1"): Lists()})
-        self.assertEqual(self.view.members, {"a": {0: Member("a:0"), 1: Member("a:1")}, "b": {}})
+        self.assertEqual(self.view.members, {"a": {0: BrokerMember("a:0"), 1: BrokerMember("a:1")}, "b": {}})
         self.assertIsNone(self.view.fault("a"))
         self.assertEqual(self.view.fault("b"), "its master (brokerId 0) is not connected to the coordinator")
         self.assertEqual(self.view.fault("unheard"), NOT_KNOWN)
@@ -95,7 +102,7 @@ class FollowingTests(ViewCase):
         before = self.others
         self.join("a", 0, 1)
         self.assertGreater(self.others, before)
-        self.commit(Put(member_path("a", 0), encode_member(Member("a:0", "its slave does not keep up")), None))
+        self.commit(Put(member_path("a", 0), encode_member(BrokerMember("a:0", "its slave does not keep up")), None))
         self.assertEqual(self.view.fault("a"), "its slave does not keep up")
         self.commit(Delete(member_path("a", 1)))
         self.assertEqual(self.view.fault("a"), "its slave (brokerId 1) is not connected to the coordinator")

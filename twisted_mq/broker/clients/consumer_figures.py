@@ -31,10 +31,10 @@ MOST_ROWS = 10_000
 MOST_BODY_BYTES = 256 * 1024
 """The longest answer, of about 700 queues, which takes 45 ms to parse."""
 
-Member: TypeAlias = tuple[str, Channel, str]
+AskedConsumer: TypeAlias = tuple[str, Channel, str]
 """Group, connection, client id."""
-Told: TypeAlias = dict[tuple[Member, str], ConsumeStatus]
-"""The reported rates, by member and topic."""
+Told: TypeAlias = dict[tuple[AskedConsumer, str], ConsumeStatus]
+"""The reported rates, by consumer and topic."""
 
 
 class ConsumerFigures:
@@ -50,7 +50,7 @@ class ConsumerFigures:
         self._consumers = consumers
         self._is_topic = is_topic
         self._told: Told = {}
-        self._silent: set[Member] = set()
+        self._silent: set[AskedConsumer] = set()
         self._are_too_many = False
 
     def rows(self) -> list[tuple[tuple[str, str, str, str], ConsumeStatus]]:
@@ -70,14 +70,14 @@ class ConsumerFigures:
         )
         members = list(itertools.islice(connected, MOST_CONSUMERS + 1))
         told: Told = {}
-        silent: set[Member] = set()
+        silent: set[AskedConsumer] = set()
         to_ask = iter(members[:MOST_CONSUMERS])
         askers = [defer.ensureDeferred(self._ask_some(to_ask, told, silent)) for _ in range(MOST_AT_ONCE)]
         await defer.gatherResults(askers, consumeErrors=True)
         self._told, self._silent = told, silent
         self._note_bounds(len(members) > MOST_CONSUMERS or len(told) == MOST_ROWS)
 
-    async def _ask_some(self, to_ask: Iterator[Member], told: Told, silent: set[Member]) -> None:
+    async def _ask_some(self, to_ask: Iterator[AskedConsumer], told: Told, silent: set[AskedConsumer]) -> None:
         """Ask consumers one after the other that no other such loop has taken."""
         for member in to_ask:
             try:
@@ -90,13 +90,13 @@ class ConsumerFigures:
             known = ((topic, status) for topic, status in statuses.items() if self._is_topic(topic))
             told.update(((member, topic), status) for topic, status in itertools.islice(known, MOST_ROWS - len(told)))
 
-    def _is_connected(self, member: Member) -> bool:
+    def _is_connected(self, member: AskedConsumer) -> bool:
         group, channel, client_id = member
         info = self._consumers.groups.get(group)
         client = info.clients.get(channel) if info is not None else None
         return client is not None and client.client_id == client_id
 
-    def _note_silent(self, member: Member, error: Exception) -> None:
+    def _note_silent(self, member: AskedConsumer, error: Exception) -> None:
         if member not in self._silent:
             group, channel, client_id = member
             self.log.info(
@@ -113,7 +113,7 @@ class ConsumerFigures:
         self._are_too_many = are_too_many
 
 
-async def _statuses(member: Member) -> dict[str, ConsumeStatus]:
+async def _statuses(member: AskedConsumer) -> dict[str, ConsumeStatus]:
     """Ask a consumer for its rates, by topic. Raises RemotingError, ProtocolError."""
     group, channel, client_id = member
     fields = encode_header(GetConsumerRunningInfoRequestHeader(consumer_group=group, client_id=client_id))

@@ -43,7 +43,7 @@ from twisted_mq.coordination.interfaces import (
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.changes import catch_up, change, is_absent
-from twisted_mq.ordering.documents import DocumentFault, Member
+from twisted_mq.ordering.documents import BrokerMember, DocumentFault
 from twisted_mq.ordering.health import MASTER, SLAVE
 from twisted_mq.ordering.lists import OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.paths import KEEPER, ROOTS, member_path
@@ -335,7 +335,7 @@ class OrderAgent:
         self._looks += 1
         if all_due:
             self._show_routes()
-        self._node.show(Member(self._broker.address, fault, self._health.complete))
+        self._node.show(BrokerMember(self._broker.address, fault, self._health.complete))
         for unit in self.units:
             term = unit.lists.consumed
             if all_due or (term is not None and term.group == self.group and unit.lists.head != self.group):

@@ -19,7 +19,7 @@ from twisted_mq.coordination.interfaces import (
 )
 from twisted_mq.coordination.nodes import make_paths
 from twisted_mq.logs import Logger
-from twisted_mq.ordering.documents import Member, encode_member
+from twisted_mq.ordering.documents import BrokerMember, encode_member
 from twisted_mq.ordering.paths import member_path, members_path
 
 
@@ -37,7 +37,7 @@ class MemberNode:
         self.path = member_path(group, broker_id)
         self._parent = members_path(group)
         self._coordinator = coordinator
-        self._member: Member | None = None
+        self._member: BrokerMember | None = None
         self._keeps = False
         self._again = False
         self._foreign = 0
@@ -45,7 +45,7 @@ class MemberNode:
         self._made_in = 0
         self._end = coordinator.watch(self.path, self._keep)
 
-    def show(self, member: Member) -> None:
+    def show(self, member: BrokerMember) -> None:
         """Set the state that the node shows from now on."""
         if member != self._member:
             self._member = member
@@ -70,7 +70,7 @@ class MemberNode:
         finally:
             self._keeps = False
 
-    async def _try(self, member: Member) -> None:
+    async def _try(self, member: BrokerMember) -> None:
         coordinator, data = self._coordinator, encode_member(member)
         try:
             node = await coordinator.read(self.path)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from twisted_mq.coordination.interfaces import ICoordinator
-from twisted_mq.ordering.documents import DocumentFault, GroupWish, Member, decode_group, decode_member
+from twisted_mq.ordering.documents import BrokerMember, DocumentFault, GroupWish, decode_group, decode_member
 from twisted_mq.ordering.health import group_fault
 from twisted_mq.ordering.lists import Lists
 from twisted_mq.ordering.paths import group_path, member_path, members_path
@@ -18,7 +18,7 @@ class GroupState:
     """A broker group. `members` are its living brokers by id; `fault` is set if a document is inconsistent."""
 
     group: str
-    members: Mapping[int, Member] = attrs.field(factory=dict)
+    members: Mapping[int, BrokerMember] = attrs.field(factory=dict)
     retired: bool = False
     fault: DocumentFault | None = None
 
@@ -47,7 +47,7 @@ async def read_groups(coordinator: ICoordinator, groups: Iterable[str]) -> dict[
 
 
 async def _read_group(coordinator: ICoordinator, group: str) -> GroupState:
-    members: dict[int, Member] = {}
+    members: dict[int, BrokerMember] = {}
     try:
         for name in await coordinator.children(members_path(group)):
             path = member_path(group, int(name)) if name.isdecimal() else f"{members_path(group)}/{name}"

@@ -105,7 +105,7 @@ async def _known_groups(admin: AdminCalls, address: str) -> list[str]:
 
 
 @attrs.frozen
-class Member:
+class GroupClient:
     """A client of a group; `info` is its own report, None if it does not answer."""
 
     client_id: str
@@ -153,23 +153,23 @@ async def _lags(visit: Visit, state: GroupState) -> Slice[QueueLag]:
     return Slice(rows, page.number, page.pages, page.total)
 
 
-async def _members(admin: AdminCalls, state: GroupState) -> list[Member]:
+async def _members(admin: AdminCalls, state: GroupState) -> list[GroupClient]:
     found = [
-        Member(one.client_id, one.client_addr, one.language, version_name(one.version))
+        GroupClient(one.client_id, one.client_addr, one.language, version_name(one.version))
         for one in (state.connection.connection_set if state.connection else ())
     ]
     asked = await at_once(lambda one: _with_info(admin, state.name, one), found[:MOST_MEMBERS])
     return [*asked, *found[MOST_MEMBERS:]]
 
 
-async def _with_info(admin: AdminCalls, group: str, member: Member) -> Member:
+async def _with_info(admin: AdminCalls, group: str, member: GroupClient) -> GroupClient:
     try:
         return attrs.evolve(member, info=await running_info(admin, group, member.client_id))
     except (ProtocolError, RemotingError):
         return member
 
 
-def _holders(members: list[Member]) -> dict[MessageQueue, str]:
+def _holders(members: list[GroupClient]) -> dict[MessageQueue, str]:
     """Return the client that holds each queue."""
     return {queue: member.client_id for member in members for queue in member.queues or ()}
 
