@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -75,8 +75,10 @@ class PlainAcks:
         self._parts = parts
         self._renewal = renewal
         self._own = own
-        self._answer: Any = AckMessageResponse(status=ok(), entries=[AckMessageResultEntry(status=ok())])
-        """The answer to every plain acknowledgement, except for the message's id and handle."""
+        self._answer = AckMessageResponse(status=ok(), entries=[AckMessageResultEntry(status=ok())]).SerializeToString()
+        """The answer to every plain acknowledgement, except for the message's id and handle. Each answer is parsed from it:
+        a message of protobuf that is filled in again and again keeps every text that it ever had.
+        """
 
     def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
         """Acknowledge the first messages, up to a request that is not plain."""
@@ -137,9 +139,10 @@ class PlainAcks:
         return Place(pop, receipt.queue_offset, kept)
 
     def _answered(self, ack: Ack) -> bytes:
-        entry = self._answer.entries[0]
+        answer = AckMessageResponse.FromString(self._answer)
+        entry = answer.entries[0]
         entry.message_id, entry.receipt_handle = ack.message_id, ack.text
-        return frame(self._answer.SerializeToString())
+        return frame(answer.SerializeToString())
 
 
 def _failed(ack: Ack, reason: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -123,8 +123,8 @@ class PlainSends:
         self._parts = parts
         self._own = own
         self._turn = turn
-        self._answer: Any = SendMessageResponse(status=ok(), entries=[SendResultEntry(status=ok())])
-        """The answer to every plain send, except for the message's id and place."""
+        self._answer = SendMessageResponse(status=ok(), entries=[SendResultEntry(status=ok())]).SerializeToString()
+        """The answer to every plain send, except for the message's id and place; each is parsed from it, see `PlainAcks`."""
 
     def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
         """Send the first messages, up to one that is not plain."""
@@ -165,10 +165,11 @@ class PlainSends:
         return [self._answered(one.message_id, offset) for one, offset in zip(messages, offsets)]  # noqa: B905
 
     def _answered(self, message_id: str, queue_offset: int) -> bytes:
-        entry = self._answer.entries[0]
+        answer = SendMessageResponse.FromString(self._answer)
+        entry = answer.entries[0]
         entry.message_id = entry.transaction_id = message_id
         entry.offset = queue_offset
-        return frame(self._answer.SerializeToString())
+        return frame(answer.SerializeToString())
 
     def _queue_ids(self, topic: str) -> Sequence[int]:
         """Return the queues of a topic that accepts plain messages, and that only this broker has; otherwise none."""
