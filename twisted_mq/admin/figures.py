@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls, brokers
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.config.properties import parse_properties
 from twisted_mq.protocol.bodies import HARuntimeInfo
 from twisted_mq.protocol.codes import RequestCode
@@ -102,7 +102,7 @@ async def all_figures(admin: AdminCalls) -> list[BrokerFigures]:
     """Return every broker with its metrics, sorted by cluster, name and id. Raises if the name server's request fails."""
     cluster = await admin.cluster_info()
     known = [BrokerFigures(*one) for one in brokers(cluster, sorted(cluster.cluster_addr_table or {}))]
-    return await at_once(lambda one: figures_of(admin, one), known)
+    return await concurrently(lambda one: figures_of(admin, one), known)
 
 
 async def figures_of(admin: AdminCalls, broker: BrokerFigures) -> BrokerFigures:

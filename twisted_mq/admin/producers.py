@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.protocol.bodies import ProducerInfo, ProducerTableInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import GetAllProducerInfoRequestHeader
@@ -28,7 +28,7 @@ async def producers_at(admin: AdminCalls, address: str) -> dict[str, list[Produc
 
 async def producers(admin: AdminCalls, masters: dict[str, str]) -> list[ConnectedProducer]:
     """Return the members of all producer groups, sorted by group, client and broker. Raises the first failure."""
-    tables = await at_once(lambda address: producers_at(admin, address), masters.values())
+    tables = await concurrently(lambda address: producers_at(admin, address), masters.values())
     found = [
         ConnectedProducer(group, name, info)
         for name, table in zip(masters, tables, strict=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.groups import group_route
 from twisted_mq.admin.lag import QueueLag
 from twisted_mq.admin.offsets import TO_THE_END, Move
@@ -87,7 +87,7 @@ async def queues_of_group(admin: AdminCalls, group: str) -> ManyQueues:
         listed = await admin.ask(address, TopicList, RequestCode.QUERY_TOPICS_BY_CONSUMER, header)
         topics.update(listed.topic_list)
     names = sorted(topics)
-    found = await at_once(lambda name: _route(admin, name), names)
+    found = await concurrently(lambda name: _route(admin, name), names)
     return ManyQueues.of({name: route for name, route in zip(names, found, strict=True) if route is not None})
 
 

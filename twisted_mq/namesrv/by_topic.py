@@ -15,7 +15,7 @@ TOPICS_OF_SLICE = 1000
 T = TypeVar("T")
 
 
-def at_once(work: Generator[object, None, T]) -> T:
+def run_all_slices(work: Generator[object, None, T]) -> T:
     """Run all slices of work in one go."""
     try:
         while True:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 import attrs
 
 from twisted_mq.logs import Logger
-from twisted_mq.namesrv.by_topic import TOPICS_OF_SLICE, ByTopic, at_once
+from twisted_mq.namesrv.by_topic import TOPICS_OF_SLICE, ByTopic, run_all_slices
 from twisted_mq.namesrv.route_rules import (
     addresses_without,
     check_lengths,
@@ -54,7 +54,7 @@ LOGGED_TOPICS = 20
 
 
 def _run_now(broker_name: Hashable, work: Generator[None, None, None]) -> None:
-    at_once(work)
+    run_all_slices(work)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from twisted_mq.namesrv.by_topic import at_once
+from twisted_mq.namesrv.by_topic import run_all_slices
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Registered, Registration
 from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicConfig
@@ -44,7 +44,7 @@ def registration(broker: str = "b1", broker_id: int = 0, **changes: Any) -> Regi
 
 
 def register(table: RouteTable, *arguments: Any, now_ms: int = 0, delete: bool = False, **changes: Any) -> Registered:
-    return at_once(table.register(registration(*arguments, **changes), now_ms, delete_missing_topics=delete))
+    return run_all_slices(table.register(registration(*arguments, **changes), now_ms, delete_missing_topics=delete))
 
 
 def address(broker: str, broker_id: int = 0) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.twisted_mq.namesrv.routes import T, U, address, broker_data, key, queue, register, topics
 from twisted_mq.namesrv import route_query
-from twisted_mq.namesrv.by_topic import at_once
+from twisted_mq.namesrv.by_topic import run_all_slices
 from twisted_mq.namesrv.route_table import RouteTable
 from twisted_mq.protocol.bodies import BrokerMemberGroup, ClusterInfo, TopicList, TopicQueueMappingInfo, TopicRouteData
 
@@ -65,7 +65,7 @@ def test_slave_is_shown_as_slave_where_nobody_stands_in(table):
     plain = [{1: address("b1", 1), 2: address("b1", 2)}, {1: address("b2", 1), 2: address("b2", 2)}]
     route = route_query.topic_route(table, T, acting_master=False)
     assert [one.broker_addrs for one in route.broker_datas] == plain
-    at_once(table.set_writable("b1", True))
+    run_all_slices(table.set_writable("b1", True))
     route = route_query.topic_route(table, T, acting_master=True)
     assert [one.broker_addrs for one in route.broker_datas] == plain
 
@@ -114,9 +114,9 @@ def test_topic_lists(table):
     assert route_query.system_topics(table) == TopicList()
     register(table)
     register(table, "b2", cluster_name="D", topics=topics("V", "W"))
-    assert at_once(route_query.all_topics(table)) == [T, U, "V", "W"]
-    assert at_once(route_query.topics_of_cluster(table, "D")) == ["V", "W"]
-    assert at_once(route_query.topics_of_cluster(table, "nowhere")) == []
+    assert run_all_slices(route_query.all_topics(table)) == [T, U, "V", "W"]
+    assert run_all_slices(route_query.topics_of_cluster(table, "D")) == ["V", "W"]
+    assert run_all_slices(route_query.topics_of_cluster(table, "nowhere")) == []
     assert route_query.system_topics(table) == TopicList(["C", "D", "b1", "b2"], address("b1"))
 
 
@@ -128,6 +128,6 @@ def test_unit_lists_go_by_the_flag(table):
         **topics("both", sys_flag=3),
     }
     register(table, topics=flagged)
-    assert at_once(route_query.unit_topics(table)) == ["both", "unit"]
-    assert at_once(route_query.unit_sub_topics(table)) == ["both", "sub"]
-    assert at_once(route_query.unit_sub_topics_outside_units(table)) == ["sub"]
+    assert run_all_slices(route_query.unit_topics(table)) == ["both", "unit"]
+    assert run_all_slices(route_query.unit_sub_topics(table)) == ["both", "sub"]
+    assert run_all_slices(route_query.unit_sub_topics_outside_units(table)) == ["sub"]

@@ -18,7 +18,7 @@ from tests.twisted_mq.namesrv.routes import (
     topics,
     version,
 )
-from twisted_mq.namesrv.by_topic import at_once
+from twisted_mq.namesrv.by_topic import run_all_slices
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Expired, MinBrokerIdChange, Registered
 from twisted_mq.protocol.bodies import QueueData, TopicQueueMappingInfo
@@ -257,16 +257,16 @@ def test_rejected_holder_does_not_keep_a_live_entry_for_ever(table):
 def test_write_permission_is_taken_and_given(table):
     register(table, topics={**topics(T, perm=7), **topics(U)})
     register(table, "b2")
-    assert at_once(table.set_writable("b1", False)) == 2
+    assert run_all_slices(table.set_writable("b1", False)) == 2
     assert table.topics[T] == {"b1": queue("b1", perm=5), "b2": queue("b2")}
-    assert at_once(table.set_writable("b1", True)) == 2
+    assert run_all_slices(table.set_writable("b1", True)) == 2
     assert table.topics[T]["b1"] == queue("b1", perm=6)
-    assert at_once(table.set_writable("b9", True)) == 0
+    assert run_all_slices(table.set_writable("b9", True)) == 0
 
 
 def test_wiped_permission_survives_a_registration_that_changed_nothing(table):
     register(table)
-    at_once(table.set_writable("b1", False))
+    run_all_slices(table.set_writable("b1", False))
     register(table)
     assert table.topics[T]["b1"].perm == 4
 

@@ -18,7 +18,7 @@ from tests.twisted_mq.namesrv.routes import (
     version,
 )
 from twisted_mq.namesrv import route_table
-from twisted_mq.namesrv.by_topic import at_once
+from twisted_mq.namesrv.by_topic import run_all_slices
 from twisted_mq.namesrv.route_table import BROKER_EXPIRY_MS, RouteTable
 from twisted_mq.namesrv.route_values import BrokerAddress, Registered
 from twisted_mq.protocol.bodies import TopicQueueMappingInfo
@@ -201,5 +201,5 @@ def test_broker_that_leaves_while_its_topics_are_put_leaves_none(owner):
     assert 0 < len(table.topics) < len(many)
     table.connection_lost(owner)
     with pytest.raises(BrokerError, match="brokerName=b1 left while it was registered"):
-        at_once(work)
+        run_all_slices(work)
     assert (dict(table.topics), table.brokers, table.queues.count) == ({}, {}, 0)

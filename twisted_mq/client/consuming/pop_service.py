@@ -12,7 +12,7 @@ from twisted_mq.client.consuming.call_pump import CallPump, Work, consumed_count
 from twisted_mq.client.consuming.consumer_options import ConsumeContext, ConsumerOptions, ConsumeStatus
 from twisted_mq.client.consuming.listener_calls import ListenerCalls, message_ids
 from twisted_mq.client.consuming.pop_answers import PopAnswers, receipt_of
-from twisted_mq.client.core import at_once
+from twisted_mq.client.core import coroutines
 
 
 class PopConsumeService(CallPump):
@@ -25,7 +25,7 @@ class PopConsumeService(CallPump):
         self._answers = answers
 
     def _consume(self, work: Work) -> defer.Deferred[None] | None:
-        return at_once.start(self._popped(work))
+        return coroutines.start(self._popped(work))
 
     async def _popped(self, work: Work) -> None:
         try:

@@ -20,7 +20,7 @@ from twisted_mq.client.consuming.queue_loop import (
 )
 from twisted_mq.client.consuming.queue_pull import QueueOwner
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, UNREACHED, level_of
-from twisted_mq.client.core.pace import at_once, held_back_seconds
+from twisted_mq.client.core.pace import held_back_seconds, messages_to_ask
 from twisted_mq.client.core.pop_result import PopResult, PopStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
@@ -101,7 +101,7 @@ class QueuePop(QueueLoop):
             consumer_group=owner.group,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            max_msg_nums=at_once(owner.pace, options.pop_batch_size),
+            max_msg_nums=messages_to_ask(owner.pace, options.pop_batch_size),
             invisible_time=int(options.pop_invisible_seconds * 1000),
             poll_time=POLL_SECONDS * 1000,
             born_time=client.wall_ms(),

@@ -19,7 +19,7 @@ from twisted_mq.client.consuming.queue_loop import (
 from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, UNREACHED, BrokerGone, level_of
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.core.pace import Pace, at_once, held_back_seconds
+from twisted_mq.client.core.pace import Pace, held_back_seconds, messages_to_ask
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData
 from twisted_mq.protocol.codes import ResponseCode
@@ -205,7 +205,7 @@ class QueuePull(QueueLoop):
             topic=self.queue.topic,
             queue_id=self.queue.queue_id,
             queue_offset=self.next_offset,
-            max_msg_nums=1 if self._singly else at_once(owner.pace, owner.options.pull_batch_size),
+            max_msg_nums=1 if self._singly else messages_to_ask(owner.pace, owner.options.pull_batch_size),
             sys_flag=build_pull_sys_flag(
                 commit_offset=commit_offset > 0 and from_master,
                 suspend=True,

@@ -31,6 +31,6 @@ def held_back_seconds(pace: Pace | None, now: float) -> float:
     return 0.0 if pace is None else min(pace.wait(now), LONGEST_SECONDS)
 
 
-def at_once(pace: Pace | None, most: int) -> int:
+def messages_to_ask(pace: Pace | None, most: int) -> int:
     """Return how many messages to ask for: with a pace, at most half a second's worth."""
     return most if pace is None else max(1, min(most, int(pace.per_second / 2)))

@@ -17,8 +17,8 @@ from twisted_mq.admin.access import (
     update_user_at,
     users_at,
 )
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import brokers
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.group_settings import all_masters
 from twisted_mq.console.answers import Answer, BadInput, Page, Redirect
 from twisted_mq.console.forms import said
@@ -66,7 +66,7 @@ async def access(visit: Visit) -> Answer:
         except (ProtocolError, RemotingError) as error:
             return [], [], said(error)
 
-    told = dict(zip(masters, await at_once(at, masters.values()), strict=True))
+    told = dict(zip(masters, await concurrently(at, masters.values()), strict=True))
     users = [one for one in _users(told) if wanted in one.name.lower()]
     rules = [one for one in _rules(told) if wanted in f"{one.subject} {one.resource}".lower()]
     page = visit.number("page", "The page", 1, 1)

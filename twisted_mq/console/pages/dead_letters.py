@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.dead_letters import dead_letters, fresh, given_up_by, origin_topic
 from twisted_mq.admin.dead_letters import resend as resend_all
 from twisted_mq.admin.found_messages import find_message
@@ -43,7 +43,7 @@ async def groups(visit: Visit) -> Answer:
     """Show a page of the groups that have dead letters."""
     every = sorted(topic for topic in await visit.admin.topic_list() if topic.startswith(DLQ_PREFIX))
     shown = cut([topic.removeprefix(DLQ_PREFIX) for topic in every], visit.number("page", "The page", 1, 1))
-    rows = await at_once(lambda name: _state(visit.admin, name), shown.rows)
+    rows = await concurrently(lambda name: _state(visit.admin, name), shown.rows)
     return Page("dead_letters.html", {"slice": shown, "rows": rows})
 
 

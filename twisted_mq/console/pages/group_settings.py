@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.group_settings import all_masters, delete_group, group_configs, put_group
 from twisted_mq.console.answers import Answer, BadInput, Redirect
 from twisted_mq.console.forms import link, said
@@ -39,7 +39,7 @@ async def at_brokers(admin: AdminCalls, group: str) -> list[GroupAtBroker]:
         except (ProtocolError, RemotingError) as error:
             return GroupAtBroker(broker[0], problem=said(error))
 
-    return await at_once(at, (await all_masters(admin)).items())
+    return await concurrently(at, (await all_masters(admin)).items())
 
 
 def _given(visit: Visit, config: SubscriptionGroupConfig) -> SubscriptionGroupConfig:

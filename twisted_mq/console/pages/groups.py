@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.group_settings import all_masters, group_configs
 from twisted_mq.admin.groups import consume_stats, consumer_connection, running_info
 from twisted_mq.admin.lag import QueueLag, groups_among, queue_lags
@@ -84,14 +84,14 @@ async def groups(visit: Visit) -> Answer:
     every = await _all_groups(visit.admin)
     names = [name for name in every if wanted in name.lower()]
     shown = cut(names, visit.number("page", "The page", 1, 1))
-    rows = await at_once(lambda name: group_state(visit.admin, name), shown.rows)
+    rows = await concurrently(lambda name: group_state(visit.admin, name), shown.rows)
     return Page("groups.html", {"slice": shown, "rows": rows, "q": visit.text("q"), "total": len(every)})
 
 
 async def _all_groups(admin: AdminCalls) -> list[str]:
     """Return groups with settings at a master, or with a retry topic; without those of servers and tools."""
     found = set(groups_among(await admin.topic_list()))
-    for names in await at_once(lambda address: _known_groups(admin, address), (await all_masters(admin)).values()):
+    for names in await concurrently(lambda address: _known_groups(admin, address), (await all_masters(admin)).values()):
         found.update(names)
     return sorted(name for name in found - BROKERS_GROUPS - TOOLS_GROUPS if not name.startswith("CID_RMQ_SYS_"))
 
@@ -149,7 +149,7 @@ async def _lags(visit: Visit, state: GroupState) -> Slice[QueueLag]:
     if queues is None:
         return cut(state.lags or (), number)
     page = queues.page(number)
-    rows = await at_once(lambda queue: lag_of(visit.admin, queues, state.name, queue), page.rows)
+    rows = await concurrently(lambda queue: lag_of(visit.admin, queues, state.name, queue), page.rows)
     return Slice(rows, page.number, page.pages, page.total)
 
 
@@ -158,7 +158,7 @@ async def _members(admin: AdminCalls, state: GroupState) -> list[GroupClient]:
         GroupClient(one.client_id, one.client_addr, one.language, version_name(one.version))
         for one in (state.connection.connection_set if state.connection else ())
     ]
-    asked = await at_once(lambda one: _with_info(admin, state.name, one), found[:MOST_MEMBERS])
+    asked = await concurrently(lambda one: _with_info(admin, state.name, one), found[:MOST_MEMBERS])
     return [*asked, *found[MOST_MEMBERS:]]
 
 
@@ -211,7 +211,7 @@ async def preview(visit: Visit) -> Answer:
     queues = ManyQueues.of({goal.topic: route}, readable=True)
     if queues.are_many:
         page = queues.page(number)
-        moves = await at_once(lambda queue: move_of(admin, queues, goal.group, queue, goal.time_ms), page.rows)
+        moves = await concurrently(lambda queue: move_of(admin, queues, goal.group, queue, goal.time_ms), page.rows)
         shown = Slice(moves, page.number, page.pages, page.total)
     else:
         moves = await planned_moves(admin, goal.group, await goals_of_time(admin, goal.topic, route, goal.time_ms))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
@@ -106,7 +106,7 @@ async def _stored_between(
             problems[f"{queue.broker_name}: {said(error)}"] = None
             return []
 
-    by_queue = await at_once(of_queue_or_none, queues)
+    by_queue = await concurrently(of_queue_or_none, queues)
     return [message for found in by_queue for message in found], list(problems)
 
 

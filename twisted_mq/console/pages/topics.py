@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.group_settings import all_masters, masters_among
 from twisted_mq.admin.groups import addresses_of
@@ -87,7 +87,7 @@ async def topics(visit: Visit) -> Answer:
     every = await visit.admin.topic_list()
     names = sorted(name for name in every if wanted in name.lower() and (kind == "all" or kind_of(name, own) == kind))
     shown = cut(names, visit.number("page", "The page", 1, 1))
-    rows = await at_once(lambda name: _row(visit.admin, name, kind_of(name, own)), shown.rows)
+    rows = await concurrently(lambda name: _row(visit.admin, name, kind_of(name, own)), shown.rows)
     values = {"slice": shown, "rows": rows, "q": visit.text("q"), "kind": kind, "kinds": ["all", *TopicKind]}
     more = {"permissions": PERMISSIONS, "types": TYPES, "masters": list(masters_among(cluster))}
     return Page("topics.html", {**values, "total": len(every), **more})
@@ -135,7 +135,7 @@ async def topic(visit: Visit) -> Answer:
         queues, problems = await _queues(admin, name, route)
         shown = cut(queues, number)
         messages = sum(row.messages for row in queues) if not problems else None
-    settings = await at_once(lambda one: _at_broker(admin, name, *one), masters_of(route).items())
+    settings = await concurrently(lambda one: _at_broker(admin, name, *one), masters_of(route).items())
     values = {
         "name": name,
         "kind": kind_of(name, await brokers_own_topics(admin)),
@@ -179,7 +179,7 @@ async def _shown_queues(admin: AdminCalls, every: ManyQueues, number: int) -> tu
             problems[f"{queue.broker_name}: {said(error)}"] = None
             return None
 
-    rows = [one for one in await at_once(row, page.rows) if one is not None]
+    rows = [one for one in await concurrently(row, page.rows) if one is not None]
     return Slice(rows, page.number, page.pages, page.total), list(problems)
 
 

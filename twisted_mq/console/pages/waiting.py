@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from twisted_mq.admin.at_once import at_once
 from twisted_mq.admin.calls import AdminCalls
+from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.figures import BrokerFigures, all_figures, settings_of
 from twisted_mq.admin.waiting import (
     HALVES_SHOWN,
@@ -39,7 +39,7 @@ class WaitingAt:
 async def waiting(visit: Visit) -> Answer:
     """Show all masters."""
     masters = [one for one in await all_figures(visit.admin) if one.is_master]
-    rows = await at_once(lambda one: _at(visit.admin, one), masters)
+    rows = await concurrently(lambda one: _at(visit.admin, one), masters)
     halves: list[tuple[BrokerFigures, Half]] = [
         (row.broker, half) for row in rows if row.halves is not None for half in row.halves.shown
     ]

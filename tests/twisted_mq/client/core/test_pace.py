@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.client.core.pace import BURST_SECONDS, LONGEST_SECONDS, Pace, at_once, held_back_seconds
+from twisted_mq.client.core.pace import BURST_SECONDS, LONGEST_SECONDS, Pace, held_back_seconds, messages_to_ask
 
 
 @given(st.floats(0.5, 1000), st.lists(st.floats(0, 0.5), min_size=50, max_size=300))
@@ -33,6 +33,6 @@ def test_a_queue_looks_up_each_second_and_asks_for_half_a_second() -> None:
     pace = Pace(10)
     pace.spend(1000, 0.0)
     assert held_back_seconds(pace, 0.0) == LONGEST_SECONDS
-    assert [at_once(pace, most) for most in (32, 3)] == [5, 3]
-    assert at_once(Pace(0.1), 32) == 1
-    assert (held_back_seconds(None, 0.0), at_once(None, 32)) == (0.0, 32)
+    assert [messages_to_ask(pace, most) for most in (32, 3)] == [5, 3]
+    assert messages_to_ask(Pace(0.1), 32) == 1
+    assert (held_back_seconds(None, 0.0), messages_to_ask(None, 32)) == (0.0, 32)

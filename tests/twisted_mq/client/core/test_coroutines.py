@@ -8,7 +8,7 @@ import inspect
 from twisted.internet import defer
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.client.core import at_once
+from twisted_mq.client.core import coroutines
 
 name = contextvars.ContextVar("name", default="nobody")
 
@@ -28,17 +28,17 @@ class Start(SynchronousTestCase):
         async def work() -> None:
             self.waits.append(defer.succeed("done"))
 
-        self.assertIs(at_once.start(work()), None)
+        self.assertIs(coroutines.start(work()), None)
         self.assertEqual(len(self.waits), 1)
 
     def test_what_raises_before_it_waits_raises(self) -> None:
         async def work() -> None:
             raise KeyError("early")
 
-        self.assertRaises(KeyError, at_once.start, work())
+        self.assertRaises(KeyError, coroutines.start, work())
 
     def test_what_waits_comes_to_its_result(self) -> None:
-        running = at_once.start(self.work())
+        running = coroutines.start(self.work())
         assert running is not None
         self.waits[0].callback("one")
         self.waits[1].callback("two")
@@ -54,7 +54,7 @@ class Start(SynchronousTestCase):
                 name.reset(token)
 
         before = name.get()
-        running, cancelled = at_once.start(work()), at_once.start(work())
+        running, cancelled = coroutines.start(work()), coroutines.start(work())
         assert running is not None and cancelled is not None
         self.waits[0].callback("")
         cancelled.cancel()
@@ -67,7 +67,7 @@ class Start(SynchronousTestCase):
         async def work() -> None:
             ended.append(await defer.succeed("ready"))
 
-        self.assertIs(at_once.start(work()), None)
+        self.assertIs(coroutines.start(work()), None)
         self.assertEqual(ended, ["ready"])
 
     def test_failures_reach_the_place_that_waits(self) -> None:
@@ -77,7 +77,7 @@ class Start(SynchronousTestCase):
             except KeyError:
                 return await self.wait()
 
-        running = at_once.start(work())
+        running = coroutines.start(work())
         assert running is not None
         self.waits[0].errback(KeyError("first"))
         self.waits[1].errback(ValueError("second"))
@@ -86,7 +86,7 @@ class Start(SynchronousTestCase):
     def test_cancelling_reaches_what_is_waited_for(self) -> None:
         for turns in (0, 1):
             del self.waits[:]
-            running = at_once.start(self.work())
+            running = coroutines.start(self.work())
             assert running is not None
             if turns:
                 self.waits[0].callback("one")
@@ -104,7 +104,7 @@ class Start(SynchronousTestCase):
             seen.append(name.get())
 
         name.set("caller")
-        running = at_once.start(work())
+        running = coroutines.start(work())
         self.assertEqual(name.get(), "caller")
         name.set("other")
         self.waits[0].callback("")
@@ -119,7 +119,7 @@ def test_what_nobody_waits_for_any_more_is_closed_in_either_order() -> None:
 
     for work_first in (True, False):
         work = wait()
-        rest = at_once._rest(work, work.send(None), contextvars.copy_context())
+        rest = coroutines._rest(work, work.send(None), contextvars.copy_context())
         next(rest)
         for one in (work, rest) if work_first else (rest, work):
             one.close()
