@@ -40,6 +40,10 @@ class GrpcObserver:
     handed_out: int = 0
     _held: dict[Held, HandedOut] = attrs.field(factory=dict)
     _done: dict[Held, float] = attrs.field(factory=dict)
+    _sent_in_this_life: set[str] = attrs.field(factory=set)
+    """Messages whose sends this life of the broker answered: no earlier life has handed them out."""
+    _finished: dict[Missing, float] = attrs.field(factory=dict)
+    """When a group acknowledged one of these."""
     _last: dict[tuple[str, str], int] = attrs.field(factory=dict)
     _broker_since_ms: float = 0.0
 
@@ -54,11 +58,14 @@ class GrpcObserver:
         """The promises about what is at consumers hold for one life of a broker."""
         self._held.clear()
         self._done.clear()
+        self._finished.clear()
+        self._sent_in_this_life.clear()
         self._broker_since_ms = self._now_ms()
 
     def sent(self, topic: str, name: str) -> None:
         """A send was answered with OK."""
         self.acknowledged.setdefault(topic, []).append(name)
+        self._sent_in_this_life.add(name)
         self.world.told("sent", topic=topic, message=name)
 
     def received(self, group: str, consumer: str, name: str, handle: str, *, renewed: bool) -> None:
@@ -76,6 +83,9 @@ class GrpcObserver:
         done = self._done.get(key)
         if done is not None and receipt.pop_time > done:
             self.broke(f"{name} was handed to {consumer} after it was acknowledged ({group})")
+        finished = self._finished.get((group, name))
+        if finished is not None and receipt.pop_time > finished:
+            self.broke(f"{name} came back to {consumer} after it was acknowledged ({group})")
         if before is None or before.pop_ms <= receipt.pop_time:
             self._held[key] = HandedOut(consumer, receipt.pop_time, until)
         self._check_order(group, name)
@@ -109,6 +119,8 @@ class GrpcObserver:
         held = self._held.pop(record, None)
         if held is not None and held.pop_ms == parse_handle(handle).receipt.pop_time and self._now_ms() < held.until_ms:
             self._done[record] = self._now_ms()
+            if name in self._sent_in_this_life:
+                self._finished[group, name] = self._now_ms()
         self.world.told("done", group=group, message=name)
 
     def vanished(self, consumer: str) -> None:

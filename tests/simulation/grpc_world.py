@@ -26,6 +26,8 @@ QUICK = {"defaultInvisibleTimeMills": 10_000, "renewAheadTimeMillis": 4_000, "re
 """A push consumer works for up to 25 s on a message that is invisible for 10 s at first."""
 CALM_SECONDS = 400.0
 """The time after the last fault in which all must be consumed. A message that was renewed once is invisible for a minute."""
+RETURN_SECONDS = 75.0
+"""The time after that in which a message comes back whose acknowledgement had no effect: a renewal is for a minute."""
 HISTORY_LINES = 60
 
 
@@ -46,8 +48,9 @@ class Outcome:
 class GrpcScenario:
     """Made from a world; `run` raises Broken."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, faulty: bool = True) -> None:
         self.world = world
+        self.faulty = faulty
         self.random = random.Random(world.random.getrandbits(32))
         self.observer = GrpcObserver(world, GROUPS)
         self.faults = 0
@@ -85,7 +88,8 @@ class GrpcScenario:
         end = self.world.seconds + self.random.uniform(30.0, 90.0)
         while self.world.seconds < end:
             self._pass(self.random.uniform(0.0, 8.0))
-            self._fault()
+            if self.faulty:
+                self._fault()
         self._calm()
 
     def _start_broker(self) -> None:
@@ -146,7 +150,7 @@ class GrpcScenario:
                 over()
 
     def _calm(self) -> None:
-        """End all faults, send no more; everything must be consumed."""
+        """End all faults, send no more; everything must be consumed, and nothing acknowledged must come back."""
         ends, self._ends = self._ends, []
         for _, over in ends:
             over()
@@ -159,12 +163,13 @@ class GrpcScenario:
             self._pass(5.0)
         if missing := self.observer.missing():
             raise Broken(f"not consumed: {missing[:3]}, {len(missing)} in all")
+        self._pass(RETURN_SECONDS)
 
 
-def simulate(seed: int) -> Outcome:
+def simulate(seed: int, *, faulty: bool = True) -> Outcome:
     """Run one world."""
     with World(seed) as world:
-        scenario = GrpcScenario(world)
+        scenario = GrpcScenario(world, faulty=faulty)
         broken = ""
         try:
             scenario.run()
@@ -182,10 +187,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--without-faults", action="store_true", help="all in one life of the broker")
     options = parser.parse_args(arguments)
     seeds: Any = [options.seed] if options.seed is not None else range(options.first, options.first + options.count)
     found = []
-    for one in map(simulate, seeds):
+    for one in (simulate(seed, faulty=not options.without_faults) for seed in seeds):
         found.append(one)
         if one.broken or options.seed is not None:
             print(*(one.history if options.seed is not None else one.history[-HISTORY_LINES:]), sep="\n")
