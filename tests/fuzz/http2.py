@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from hpack import Encoder
 from hyperframe.frame import (
@@ -33,6 +34,23 @@ ALLOWED = 0.3
 """The share of frames that are no calls, and that a client may send at any time."""
 SETTLED = 0.7
 """The share of connections that begin with the settings of a consumer."""
+BUSY = 0.05
+"""The share of pieces that are many calls of one kind."""
+MOST_CALLS = 40
+"""The calls of such a piece, at most: more than a server handles together."""
+HANDLES = tuple(
+    f"{start} {popped} 60000 {revive} {mark} broker-a {queue} {offset} 7"
+    for start, popped, revive, mark, queue, offset in (
+        (0, 99999999999999, 0, 0, 0, 0), (0, 99999999999999, 1, 0, 0, 1), (1, 99999999999999, 0, 1, 0, 1),
+        (0, 99999999999999, 0, 0, 3, 1 << 40), (0, 99999999999999, 77, 0, 0, 0), (0, 1795284884053, 0, 0, 0, 0),
+        (0, 99999999999999, 999, 0, 0, 0), ((1 << 63) - 1, (1 << 63) - 60001, 0, 0, 0, 0), (-5, -5, 0, 0, 0, 0),
+    )
+)  # fmt: skip
+"""Receipt handles that look as this broker writes them."""
+PLAIN = 2
+"""The first handles are handled together with others. Their time is one that no store takes."""
+RARE = 0.05
+"""The share of calls that are not handled together, for each of several reasons."""
 SENT = 3
 """The DATA frames of one call, at most."""
 FRAME_HEAD_BYTES = 9
@@ -91,6 +109,8 @@ class ClientMaker:
         random, share = self._random, self._random.random()
         if share < FORBIDDEN:
             return self._frames(random.choice(FORBIDDEN_FRAMES)(self))
+        if share > 1 - BUSY:
+            return self._busy()
         piece = self._frames(random.choice(ALLOWED_FRAMES)(self)) if share < ALLOWED else self._call()
         return damaged(random, piece) if random.random() < DAMAGED else piece
 
@@ -143,6 +163,44 @@ class ClientMaker:
         length = len(data) if random.random() < 0.97 else random.getrandbits(random.choice((8, 32)))
         return GRPC_HEAD.pack(packed if random.random() < 0.97 else 7, length) + data
 
+    def _busy(self) -> bytes:
+        """Many calls of one kind as busy clients make them: all headers, then all messages. Some calls are of other kinds, cut or
+        reset.
+        """
+        random = self._random
+        kind = random.choice(("SendMessage", "AckMessage"))
+        heads, rest = b"", b""
+        for _ in range(random.randrange(2, MOST_CALLS)):
+            share = random.random()
+            name = kind if share < 0.95 else random.choice(tuple(v2.METHODS))
+            heads += self._headers(self._head(name))
+            data = (self._send() if name == "SendMessage" else self._ack()).SerializeToString()
+            most = 1 if share > 0.06 else SENT
+            rest += self._data(GRPC_HEAD.pack(0, len(data)) + data, share > 0.02, most)
+            if share < 0.04:
+                rest += self._frames(self._reset())
+        return heads + rest
+
+    def _send(self) -> Any:
+        """A send; most of them are plain."""
+        random = self._random
+        system = {"message_id": f"01{random.getrandbits(64):X}", "message_type": 1}
+        body = b"x" * random.choice((1, 100))
+        if random.random() < RARE:
+            system |= {"message_type": random.randrange(6), "tag": random.choice(TEXTS)}
+            body = body[1:]
+        message = {"topic": {"name": "FuzzA"}, "body": body, "system_properties": system}
+        return v2.SendMessageRequest(messages=[message] * (random.choice((0, 2)) if random.random() < RARE else 1))
+
+    def _ack(self) -> Any:
+        """An acknowledgement of messages that may not have been popped."""
+        random = self._random
+        handles = random.choices(HANDLES, k=random.choice((0, 2)) if random.random() < RARE else 1)
+        if random.random() > RARE:
+            handles = handles and [random.choice(HANDLES[:PLAIN])]
+        entries = [{"message_id": random.choice(("01", "")), "receipt_handle": one} for one in handles]
+        return v2.AckMessageRequest(group={"name": "fuzzers"}, topic={"name": "FuzzA"}, entries=entries)
+
     def _headers(self, head: list[tuple[str, str]]) -> bytes:
         """HEADERS of the next stream, sometimes with CONTINUATION."""
         self._stream_id += 2
@@ -156,9 +214,9 @@ class ClientMaker:
         rest.flags.add("END_HEADERS")
         return self._frames(first, rest)
 
-    def _data(self, data: bytes, end: bool) -> bytes:
-        """DATA frames of this stream, cut anywhere."""
-        cuts = sorted(self._random.randrange(len(data) + 1) for _ in range(self._random.randrange(SENT)))
+    def _data(self, data: bytes, end: bool, most: int = SENT) -> bytes:
+        """At most so many DATA frames of the last stream, cut anywhere."""
+        cuts = sorted(self._random.randrange(len(data) + 1) for _ in range(self._random.randrange(most)))
         frames = [
             DataFrame(self._stream_id, data[begin:until])
             for begin, until in zip((0, *cuts), (*cuts, len(data)), strict=True)
