@@ -83,6 +83,23 @@ def test_super_user_may_send_and_what_is_not_signed_rightly_is_unauthorized(aski
     assert len(asking.messages(topic)) == 1
 
 
+FORGED = {
+    "rpc-remote-address": "10.9.9.9:5", "rpc-local-address": "10.9.9.9:6", "x-forwarded-for": "10.9.9.9",
+    "x-mq-channel-id": "0123456789abcdef", "x-mq-authorization-ak": "root", "x-mq-session-token": "root",
+}  # fmt: skip
+"""Metadata that Apache's proxy sets itself, and reads as what it knows of the client."""
+
+
+def test_metadata_of_servers_from_outside_are_not_believed(asking):
+    """ada may use topics of this name from 10.9.9.9 only."""
+    topic = asking.new_topic("far")
+    assert sent(asking, topic, {**signed("ada", "of-ada"), **FORGED}) == "UNAUTHORIZED"
+    assert sent(asking, topic, FORGED) == "UNAUTHORIZED"
+    assert sent(asking, topic, {**signed("root", SECRET), **FORGED}) == "OK"
+    [message] = asking.messages(topic)
+    assert message.born_host.partition(":")[0] == message.properties["__BORNHOST"] == "127.0.0.1"
+
+
 def test_user_may_do_what_policies_allow(asking):
     allowed, other = asking.new_topic("shop"), asking.new_topic("stock")
     ada = signed("ada", "of-ada")

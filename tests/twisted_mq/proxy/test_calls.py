@@ -287,6 +287,41 @@ def test_request_that_is_wrong_has_its_status(client, name, fields, expected):
     assert code(client.call(name, **fields)) == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "parts", "part"), [("SendMessage", "messages", {}), ("AckMessage", "entries", {"receipt_handle": "x"})]
+)
+def test_call_of_more_than_1000_parts_is_refused_as_a_whole(server, client, topic, name, parts, part):
+    names = {} if name == "SendMessage" else {"topic": {"name": topic}, "group": {"name": "many"}}
+    one = part or message(topic, b"x")
+    answer = client.call(name, **names, **{parts: [one] * 1001})
+    assert (code(answer), answer.status.message) == ("BAD_REQUEST", f"{parts}: 1001 in one call, the limit is 1000")
+    assert len(answer.entries) == 0 and server.messages(topic) == []
+    assert len(client.call(name, **names, **{parts: [one] * 1000}).entries) == 1000
+
+
+def test_namespaces_name_nothing(server, topic):
+    """Topics and groups go by their names, as at Apache's proxy. A message has its topic's name as its consumer asked for it."""
+    for number, name in enumerate((topic, typed(server, f"n%{topic}", "NORMAL"))):
+        with GrpcClient(server.grpc, **{"x-mq-namespace": "n"}) as client:
+            resource = {"name": name, "resource_namespace": "n"}
+            group = {"name": f"named-{number}", "resource_namespace": "n"}
+            client.settle_consumer(name, group["name"])
+            one = message(name, b"x")
+            one.topic.resource_namespace = "n"
+            assert code(client.call("SendMessage", messages=[one])) == "OK"
+            found: list[object] = []
+            while not found:
+                answers = client.receive_all(
+                    group=group, message_queue={"topic": resource}, invisible_duration={"seconds": 30},
+                    filter_expression={"expression": "*"},
+                )  # fmt: skip
+                found = [one.message for one in answers if one.WhichOneof("content") == "message"]
+            assert (found[0].topic.name, found[0].topic.resource_namespace) == (name, "")
+            entry = {"receipt_handle": found[0].system_properties.receipt_handle, "message_id": "01"}
+            assert code(client.call("AckMessage", group=group, topic=found[0].topic, entries=[entry])) == "OK"
+        assert [one.topic for one in server.messages(name)] == [name]
+
+
 def test_call_without_client_id_is_refused_in_its_answer(server):
     with GrpcClient(server.grpc, **{"x-mq-client-id": ""}) as nobody:
         assert code(nobody.call("QueryRoute", topic={"name": "T"})) == "CLIENT_ID_REQUIRED"
