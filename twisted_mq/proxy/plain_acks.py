@@ -123,7 +123,10 @@ class PlainAcks:
             return None
         if not self._own.may_ack(topic, handle.receipt):
             return None
-        kept = self._renewal.remove(client, ack.group, ack.message_id, ack.text)
+        key = ack.group, ack.message_id, ack.text
+        if self._renewal.is_busy(client, *key):
+            return None
+        kept = self._renewal.remove(client, *key)
         if kept is None and handle.expires_ms <= now_ms:
             return None
         receipt = (handle if kept is None else kept.handle).receipt

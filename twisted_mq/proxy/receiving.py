@@ -265,7 +265,8 @@ class Receiving:
         """
         kept = self.renewal.remove(client, group, message_id, text)
         try:
-            return await act(live_handle(text, self._parts.now_ms()) if kept is None else kept.handle)
+            handle = live_handle(text, self._parts.now_ms()) if kept is None else await self.renewal.newest(kept)
+            return await act(handle)
         except Exception:
             if kept is not None:
                 self.renewal.put_back(client, message_id, text, kept)

@@ -46,6 +46,9 @@ class Kept:
     renewals: int = 0
     failures: int = 0
     busy: bool = False
+    """True while a renewal is under way."""
+    waiting: list[defer.Deferred[None]] = attrs.field(factory=list)
+    """Fire when that renewal ends."""
     taken: bool = False
     settling: bool = False
 
@@ -106,6 +109,20 @@ class Renewal:
             del self._kept[client]
         return found
 
+    def is_busy(self, client: GrpcClient, group: str, message_id: str, text: str) -> bool:
+        """Return whether a renewal of a message is under way, so that its newest handle is not known."""
+        found = self._kept.get(client, {}).get((group, message_id, text))
+        return found is not None and found.busy
+
+    @staticmethod
+    async def newest(one: Kept) -> Handle:
+        """Return the newest handle of a message, after a renewal that is under way."""
+        if one.busy:
+            waiting: defer.Deferred[None] = defer.Deferred()
+            one.waiting.append(waiting)
+            await waiting
+        return one.handle
+
     def put_back(self, client: GrpcClient, message_id: str, text: str, one: Kept) -> None:
         """Keep a removed message for its client's next try, until its time is over: only its newest handle acknowledges it.
 
@@ -135,14 +152,20 @@ class Renewal:
         ms = RENEWED_MS[min(one.renewals, len(RENEWED_MS) - 1)]
 
         def renewed(handle: Handle) -> None:
-            one.busy, one.failures, one.renewals, one.handle = False, 0, one.renewals + 1, handle
+            one.failures, one.renewals, one.handle = 0, one.renewals + 1, handle
 
         def failed(reason: failure.Failure) -> None:
-            one.busy, one.failures = False, one.failures + 1
+            one.failures += 1
             self.log.warn("message not renewed: group={g} topic={t} {e}", g=one.group, t=one.topic, e=reason.value)
 
+        def ended(_: None) -> None:
+            one.busy = False
+            waiting, one.waiting = one.waiting, []
+            for each in waiting:
+                each.callback(None)
+
         changed = self._change(client, one.topic, one.group, one.handle, ms)
-        defer.ensureDeferred(changed).addCallbacks(renewed, failed)
+        defer.ensureDeferred(changed).addCallbacks(renewed, failed).addCallback(ended)
 
     def forget(self, client: GrpcClient) -> None:
         """Make the messages visible again that a client was consuming when it went."""
@@ -151,7 +174,9 @@ class Renewal:
                 self._give_back(client, one)
 
     def _give_back(self, client: GrpcClient, one: Kept) -> None:
-        ms = self._parts.options.invisible_time_millis_when_clear
-        changed = self._change(client, one.topic, one.group, one.handle, ms)
-        done = defer.ensureDeferred(changed)
+        done = defer.ensureDeferred(self._given_back(client, one))
         done.addErrback(lambda reason: self.log.debug("message not returned: {e}", e=reason.value))
+
+    async def _given_back(self, client: GrpcClient, one: Kept) -> None:
+        handle = await self.newest(one)
+        await self._change(client, one.topic, one.group, handle, self._parts.options.invisible_time_millis_when_clear)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -21,6 +22,9 @@ class RenewalTests(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.changed: list[int] = []
+        self.handles: list[int] = []
+        """The pop times of the handles whose times were changed."""
+        self.gate: defer.Deferred[None] = defer.succeed(None)
         parts = Parts(ProxyOptions(), None, self.clock, 1)  # type: ignore[arg-type]
         self.renewal = Renewal(parts, self.change)
         self.client = GrpcClient("id", "PYTHON", ("10.0.0.1", 1), b"", self.clock)
@@ -29,6 +33,8 @@ class RenewalTests(SynchronousTestCase):
 
     async def change(self, client: GrpcClient, topic: str, group: str, handle: Handle, ms: int) -> Handle:
         self.changed.append(ms)
+        await self.gate
+        self.handles.append(handle.receipt.pop_time)
         now_ms = int(self.clock.seconds() * 1000)
         return attrs.evolve(handle, receipt=attrs.evolve(handle.receipt, pop_time=now_ms, invisible_time=ms))
 
@@ -84,6 +90,16 @@ class RenewalTests(SynchronousTestCase):
         self.renewal.put_back(self.client, *KEY[1:], removed)
         self.renewal.forget(self.client)
         self.assertEqual((self.changed, len(self.renewal)), ([], 0))
+
+    def test_message_that_is_being_renewed_when_its_client_goes_comes_back_by_its_newest_handle(self) -> None:
+        self.renewal.taken(self.client, [KEY], taken=True)
+        self.clock.advance(51)
+        self.gate = defer.Deferred()
+        self.renewal.look()
+        self.renewal.forget(self.client)
+        self.assertEqual((self.changed, self.handles), ([MINUTE_MS], []))
+        self.gate.callback(None)
+        self.assertEqual((self.changed, self.handles), ([MINUTE_MS, CLEARED_MS], [0, 51_000]))
 
     def test_messages_of_a_client_that_is_gone_come_back_once(self) -> None:
         self.renewal.forget(self.client)

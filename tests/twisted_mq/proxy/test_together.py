@@ -383,6 +383,31 @@ def test_a_renewed_message_is_acknowledged_by_the_handle_that_its_client_has(tmp
     assert come_back(served) == {other.message_id}
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_an_acknowledgement_waits_for_a_renewal_that_is_under_way(tmp_path: Path, together: bool) -> None:
+    """The renewal makes a check point that only its own handle acknowledges."""
+    served = reviving(tmp_path, together=together)
+    [one] = received(served, 1)
+    [client], renewal = served.port.messaging.clients, served.port.messaging.receiving.renewal
+    key, gate, change = ("G", one.message_id, one.receipt_handle), defer.Deferred[None](), renewal._change
+
+    async def late(*arguments: Any) -> Handle:
+        await gate
+        return await change(*arguments)
+
+    renewal._change = late
+    renewal.add(client, "T", key, parse_handle(one.receipt_handle))
+    renewal.taken(client, [key], taken=True)
+    served.broker.clock.advance(25)
+    renewal.look()
+    [stream] = served.calls(ACK, [ack(one.message_id, one.receipt_handle)])
+    assert served.wire.status(stream) is None
+    gate.callback(None)
+    served.exchange()
+    assert code_of((served.wire.answers(stream, v2.AckMessageResponse), served.wire.status(stream))) == "OK"
+    assert come_back(served, 100) == set()
+
+
 @pytest.mark.parametrize("changes", [1, 2])
 def test_the_last_handle_of_changes_acknowledges_any_message_of_a_pop(tmp_path: Path, changes: int) -> None:
     """Each change makes a check point that starts at the message, not at the pop's first."""
