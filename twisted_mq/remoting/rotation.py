@@ -1,7 +1,8 @@
 """Shares the reactor's time among connections with work: each has its turn, all together a part of the time between two polls.
 
 Work is put off in two cases. A read whose commands take long goes on in a later turn. And if the reads of one poll together
-take long, the rest of them wait: a thousand connections that come at once would else hold up a peer whose read is the last.
+take long, the rest of them wait: a thousand connections that come at once would else hold up a peer whose read is the last. While
+connections wait for turns, few reads go before them.
 
 The turns go by share (`remoting.shares`): the share that has used the least time is next, so that a peer that asks for little
 waits for one turn, however many connections others open.
@@ -20,6 +21,8 @@ ROUND_SECONDS = 0.01
 """The time for all turns between two polls of the sockets."""
 CROWD_SECONDS = 0.01
 """The time for the reads of one poll, counted from the read that comes this long after the poll before."""
+BACKLOG_SECONDS = 0.002
+"""The same while connections wait for turns: a read that joins them is served by share, one that does not by chance."""
 
 
 class GoesOn(Protocol):
@@ -68,15 +71,19 @@ class Rotation:
         self.ask_at = clock.seconds() + CROWD_SECONDS
 
     def is_crowded(self, now: float) -> bool:
-        """Return True if the reads of this poll have taken CROWD_SECONDS, so that the work of this one has to wait."""
+        """Return True if the reads of this poll have taken their time, so that the work of this one has to wait."""
         if self._crowded_at is None:
-            self._crowded_at = now + CROWD_SECONDS
+            self._crowded_at = now + self._read_seconds
             self.clock.callLater(0, self._polled)
         return now >= self._crowded_at
 
     def _polled(self) -> None:
         self._crowded_at = None
-        self.ask_at = self.clock.seconds() + CROWD_SECONDS
+        self.ask_at = self.clock.seconds() + self._read_seconds
+
+    @property
+    def _read_seconds(self) -> float:
+        return BACKLOG_SECONDS if self._shares else CROWD_SECONDS
 
     def join(self, connection: GoesOn, share: str) -> None:
         """Wait for a turn of the share; a connection that waits already keeps its place."""

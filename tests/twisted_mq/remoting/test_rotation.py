@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
-from twisted_mq.remoting.rotation import CROWD_SECONDS, ROUND_SECONDS, Rotation
+from twisted_mq.remoting.rotation import BACKLOG_SECONDS, CROWD_SECONDS, ROUND_SECONDS, Rotation
 from twisted_mq.remoting.socket_channel import SLICE_SECONDS, SocketChannel, Traffic
 
 SLOW, QUICK = 10, 11
@@ -101,6 +101,25 @@ class RotationCase(SynchronousTestCase):
             honest.dataReceived(frames(RemotingCommand(QUICK)))
             self.assertEqual(len(sent(transport)), 1)
             self.clock.advance(CROWD_SECONDS / 3)
+
+    def test_few_reads_go_before_those_that_wait_for_turns(self) -> None:
+        rotation = Rotation(Clock())
+
+        class Waits:
+            def go_on(self) -> None:
+                rotation.join(self, "a")
+
+        def served() -> float:
+            """Return the time that the reads of a poll have before the rest of them wait."""
+            start = now = rotation.clock.seconds() + CROWD_SECONDS
+            while now < rotation.ask_at or not rotation.is_crowded(now):
+                now += 0.0001
+            return round(now - start, 3)
+
+        self.assertEqual(served(), CROWD_SECONDS)
+        rotation.join(Waits(), "a")
+        rotation._polled()
+        self.assertEqual(served(), BACKLOG_SECONDS)
 
     def test_a_connection_that_is_lost_leaves_the_rotation(self) -> None:
         for transport in self.transports:
