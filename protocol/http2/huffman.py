@@ -36,21 +36,21 @@ LENGTHS = (
 OCTET_BITS = 8
 
 
-class Place(dict[int, "tuple[bytes, Place]"]):
+class CodeNode(dict[int, "tuple[bytes, CodeNode]"]):
     """A place in the code's tree: for an octet, the text that it completes and the place where it ends."""
 
     def __init__(self, may_end: bool) -> None:
         super().__init__()
-        self.branches: list[Place | int | None] = [None, None]
+        self.branches: list[CodeNode | int | None] = [None, None]
         """The place or the symbol behind a 0 and behind a 1."""
         self.may_end = may_end
         """True if the bits on the way here are what a text's last octet is filled with."""
 
-    def __missing__(self, octet: int) -> tuple[bytes, Place]:
+    def __missing__(self, octet: int) -> tuple[bytes, CodeNode]:
         place, text = self, bytearray()
         for shift in range(OCTET_BITS - 1, -1, -1):
             found = place.branches[octet >> shift & 1]
-            if isinstance(found, Place):
+            if isinstance(found, CodeNode):
                 place = found
                 continue
             if found is None or found == END:
@@ -71,15 +71,15 @@ def codes() -> Iterator[tuple[int, int, int]]:
         code += 1
 
 
-def _tree(every: Iterable[tuple[int, int, int]]) -> Place:
-    root = Place(may_end=True)
+def _tree(every: Iterable[tuple[int, int, int]]) -> CodeNode:
+    root = CodeNode(may_end=True)
     for symbol, code, bits in every:
         place = root
         for depth in range(1, bits):
             bit = code >> (bits - depth) & 1
             found = place.branches[bit]
-            if not isinstance(found, Place):
-                found = place.branches[bit] = Place(place.may_end and bit == 1 and depth < OCTET_BITS)
+            if not isinstance(found, CodeNode):
+                found = place.branches[bit] = CodeNode(place.may_end and bit == 1 and depth < OCTET_BITS)
             place = found
         place.branches[code & 1] = symbol
     return root

@@ -13,7 +13,7 @@ from pyarrow import fs
 from twisted_mq.extras import require
 from twisted_mq.spark.commands.compaction import Compacted
 from twisted_mq.spark.commands.slices import Marks, Slice
-from twisted_mq.spark.commands.targets import DAY, Added, Place, replace_file, schema_of
+from twisted_mq.spark.commands.targets import DAY, Added, ExportPlace, replace_file, schema_of
 from twisted_mq.spark.errors import StoreReadError
 from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.source.marks import Mark, parse_mark
@@ -36,7 +36,7 @@ class DeltaDirectory:
 
     partitions: Mapping[str, str] = {"topic": "topic", DAY: DAY}
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ExportPlace) -> None:
         """Raises StoreReadError for a table of an export with other options."""
         require("mq spark export --format delta", "lake")
         from deltalake import DeltaTable

@@ -28,7 +28,7 @@ from twisted_mq.spark.commands.compaction import FOLDER, Compacted
 from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.slices import Slice, gathered, lost_figures, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import DAY, MESSAGES, Added, Place, Target
+from twisted_mq.spark.commands.targets import DAY, MESSAGES, Added, ExportPlace, Target
 from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.jobs.topics import is_brokers
@@ -46,7 +46,7 @@ STORES_AT_ONCE = 4
 
 
 @attrs.frozen
-class Wanted:
+class ExportSelection:
     """Selection for an export; without topics all except system topics."""
 
     topics: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ def export(
     limit: int,
     out: str,
     format: str,
-    wanted: Wanted,
+    wanted: ExportSelection,
     advance: Callable[[int], None] = lambda size: None,
 ) -> Findings:
     """Add the messages that are missing in `out`. Calls `advance` with the number of finished bytes.
@@ -79,7 +79,7 @@ def export(
     """
     with alone(out):
         about = {"columns": list(wanted.columns), "topics": sorted(wanted.topics)}
-        target = TARGETS[format](Place(out, about, wanted.catalog, wanted.table))
+        target = TARGETS[format](ExportPlace(out, about, wanted.catalog, wanted.table))
         done = _Done()
         left = work(stores, target.done(map(tag_of, stores.ends)), wanted.fail_on_data_loss)
         slices = list(gathered(left.slices, wanted.slice_bytes))
@@ -141,7 +141,7 @@ def _export_stores(slices: Iterable[Slice], export_slice: Callable[[Slice], None
 
 
 @contextlib.contextmanager
-def _settings(session: SparkSession, wanted: Wanted) -> Iterator[None]:
+def _settings(session: SparkSession, wanted: ExportSelection) -> Iterator[None]:
     """Set Spark's configuration for writing, and restore it afterwards."""
     said = dict([_MICROSECONDS, (_FILE_SIZE, str(wanted.file_bytes))])
     before = {name: session.conf.get(name, None) for name in said}
@@ -155,7 +155,13 @@ def _settings(session: SparkSession, wanted: Wanted) -> Iterator[None]:
 
 
 def _export_slice(
-    stores: Stores, piece: Slice, out: str, target: Target, wanted: Wanted, done: _Done, advance: Callable[[int], None]
+    stores: Stores,
+    piece: Slice,
+    out: str,
+    target: Target,
+    wanted: ExportSelection,
+    done: _Done,
+    advance: Callable[[int], None],
 ) -> None:
     """Write one slice and make it a part of the table."""
     system, root = locate(out)
@@ -175,7 +181,7 @@ def _export_slice(
     system.delete_dir(f"{root}/{staging}")
 
 
-def _rows(stores: Stores, piece: Slice, wanted: Wanted) -> DataFrame:
+def _rows(stores: Stores, piece: Slice, wanted: ExportSelection) -> DataFrame:
     """Return the selected columns, and DAY."""
     of_one = attrs.evolve(stores, ends={piece.store: piece.end})
     chosen = {"topic": ",".join(wanted.topics)} if wanted.topics else {}

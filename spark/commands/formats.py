@@ -7,9 +7,9 @@ from collections.abc import Callable
 from twisted_mq.spark.commands.delta_table import DeltaDirectory
 from twisted_mq.spark.commands.iceberg_table import IcebergDirectory
 from twisted_mq.spark.commands.parquet_directory import ParquetDirectory
-from twisted_mq.spark.commands.targets import Place, Target
+from twisted_mq.spark.commands.targets import ExportPlace, Target
 
-TARGETS: dict[str, Callable[[Place], Target]] = {
+TARGETS: dict[str, Callable[[ExportPlace], Target]] = {
     "parquet": ParquetDirectory,
     "iceberg": IcebergDirectory,
     "delta": DeltaDirectory,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from twisted_mq.extras import require
 from twisted_mq.spark.commands.compaction import Compacted, Merge, Part, merges, write_merged
 from twisted_mq.spark.commands.slices import Marks, Slice
-from twisted_mq.spark.commands.targets import DAY, Added, Place, schema_of
+from twisted_mq.spark.commands.targets import DAY, Added, ExportPlace, schema_of
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.source.marks import parse_mark
@@ -31,7 +31,7 @@ class IcebergDirectory:
     partitions: Mapping[str, str] = {"topic_": "topic", "day_": DAY}
     _ABOUT, _DONE = "rocketmq.export", "rocketmq.end."
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ExportPlace) -> None:
         """Raises WrongOption, StoreReadError for a table of an export with other options."""
         require("mq spark export --format iceberg", "lake")
         self._place = place
@@ -109,7 +109,7 @@ class IcebergDirectory:
         return table
 
 
-def _catalog(place: Place) -> Catalog:
+def _catalog(place: ExportPlace) -> Catalog:
     """Return the catalog. Raises WrongOption for an own one that is not in a local directory, or unknown properties."""
     from pyiceberg.catalog import load_catalog
     from pyiceberg.catalog.sql import SqlCatalog

@@ -9,7 +9,7 @@ from pyarrow import fs
 
 from twisted_mq.spark.commands.compaction import FOLDER, Compacted, Merge, Part, merges, write_merged
 from twisted_mq.spark.commands.slices import Marks, ProgressFile, Slice
-from twisted_mq.spark.commands.targets import DAY, Added, Place, may_continue, replace_file
+from twisted_mq.spark.commands.targets import DAY, Added, ExportPlace, may_continue, replace_file
 from twisted_mq.spark.file_systems import locate
 
 
@@ -22,7 +22,7 @@ class ParquetDirectory:
 
     partitions: Mapping[str, str] = {"topic": "topic", DAY: DAY}
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ExportPlace) -> None:
         self._progress = ProgressFile(
             f"{place.out.rstrip('/')}/_export.json", {"format": "parquet", **place.about}, may_continue
         )

@@ -38,7 +38,7 @@ class Added:
 
 
 @attrs.frozen
-class Place:
+class ExportPlace:
     """Place of an export: directory or URI `out`, the columns and topics in `about`, and for Iceberg a catalog."""
 
     out: str

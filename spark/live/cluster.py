@@ -23,7 +23,14 @@ from twisted_mq.protocol.names.topic_route import publish_info, subscribe_queues
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.spark.live.connection import BUSY_CODES, Dialling, PeerConnection
-from twisted_mq.spark.live.errors import BrokerSilent, LiveError, NameServersSilent, PeerSilent, Refused, TopicUnknown
+from twisted_mq.spark.live.errors import (
+    BrokerSilent,
+    LiveError,
+    NameServersSilent,
+    PeerSilent,
+    RequestRefused,
+    TopicUnknown,
+)
 
 Result = TypeVar("Result")
 
@@ -150,7 +157,7 @@ class Cluster:
     def _check(self, answer: RemotingCommand, what: str) -> None:
         if answer.code != ResponseCode.SUCCESS:
             where = ", ".join(self.access.name_servers)
-            raise Refused(where, what, answer.code, answer.remark or "", self.host)
+            raise RequestRefused(where, what, answer.code, answer.remark or "", self.host)
 
     # brokers
 

@@ -45,7 +45,7 @@ class TopicUnknown(LiveError):
         self.topic = topic
 
 
-class Refused(LiveError):
+class RequestRefused(LiveError):
     """Raised when a broker refuses a request."""
 
     def __init__(self, address: str, what: str, code: int, remark: str, host: str) -> None:

@@ -22,7 +22,7 @@ from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG, is_tag_type
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header, fast_header
 from twisted_mq.spark.live.connection import BUSY_CODES, PeerConnection
-from twisted_mq.spark.live.errors import Behind, OffsetsLost, PeerSilent, Refused
+from twisted_mq.spark.live.errors import Behind, OffsetsLost, PeerSilent, RequestRefused
 
 PULL_STATUSES = frozenset(
     {
@@ -178,7 +178,9 @@ class StretchPull:
         if answer.code in BUSY_CODES:
             raise PeerSilent(address, f"is busy: {answer.remark}")
         if answer.code not in PULL_STATUSES:
-            raise Refused(address, f"a pull of {self.stretch}", answer.code, answer.remark or "", socket.gethostname())
+            raise RequestRefused(
+                address, f"a pull of {self.stretch}", answer.code, answer.remark or "", socket.gethostname()
+            )
         header = _read_header(answer)
         if answer.code == ResponseCode.SUCCESS and answer.body:
             piece.bodies.append(answer.body)

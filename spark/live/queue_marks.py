@@ -16,7 +16,7 @@ from twisted_mq.protocol.layouts.record import unpack_queue_offset
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.spark.fingerprints import Fingerprint, fingerprint_of
 from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.live.errors import Refused
+from twisted_mq.spark.live.errors import RequestRefused
 from twisted_mq.spark.live.offset_maps import Leaf, OffsetMap, leaves, nested
 from twisted_mq.spark.live.pulling import PULL_STATUSES, PullSelection, pull_request, queue_text
 from twisted_mq.storage.columns.chain import chained
@@ -83,7 +83,7 @@ def last_messages(cluster: Cluster, offsets: Mapping[MessageQueue, int], group: 
         for queue, answer, address in cluster.ask_about(asked[begin : begin + QUEUES_AT_ONCE], request):
             if answer.code not in PULL_STATUSES:
                 what = f"a pull of {queue_text(queue)}"
-                raise Refused(address, what, answer.code, answer.remark or "", cluster.host)
+                raise RequestRefused(address, what, answer.code, answer.remark or "", cluster.host)
             if answer.code == ResponseCode.SUCCESS and _is_before(answer.body, offsets[queue]):
                 found[queue] = fingerprint_of(answer.body)
     return found

@@ -23,7 +23,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.spark.live.cluster import Cluster
-from twisted_mq.spark.live.errors import Refused
+from twisted_mq.spark.live.errors import RequestRefused
 
 Offsets = dict[MessageQueue, int]
 
@@ -93,7 +93,7 @@ def _ask(
             yield queue, answer
         elif answer.code != absent:
             what = f"{code.name} for queue {queue.queue_id} of {queue.topic}"
-            raise Refused(address, what, answer.code, answer.remark or "", cluster.host)
+            raise RequestRefused(address, what, answer.code, answer.remark or "", cluster.host)
 
 
 class _QueueFields(TypedDict):

@@ -54,7 +54,7 @@ _PLACE = "memory"
 
 
 @attrs.frozen
-class Wanted:
+class ReadFilter:
     """A reader's filter: by tags code, and by record."""
 
     tags_codes: Collection[int] | None
@@ -366,11 +366,13 @@ class MemoryMessageStore:
             status = GetStatus.OFFSET_OVERFLOW_ONE if offset == end else GetStatus.OFFSET_OVERFLOW_BADLY
             return GetResult(status, end, 0, end)
         result = GetResult(GetStatus.NO_MATCHED_MESSAGE, offset, 0, end)
-        last = self._collect(result, queue, max_count, max_bytes, Wanted(tags_codes, matches))
+        last = self._collect(result, queue, max_count, max_bytes, ReadFilter(tags_codes, matches))
         result.suggest_pulling_from_slave = self._max_offset - last > self.config.hot_bytes
         return result
 
-    def _collect(self, result: GetResult, queue: MemoryQueue, max_count: int, max_bytes: int, wanted: Wanted) -> int:
+    def _collect(
+        self, result: GetResult, queue: MemoryQueue, max_count: int, max_bytes: int, wanted: ReadFilter
+    ) -> int:
         """Fill `result`; return the physical offset of the last entry looked at."""
         start, last = result.next_begin_offset, 0
         first = queue.place_of(start)

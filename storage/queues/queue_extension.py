@@ -40,7 +40,7 @@ from twisted_mq.storage.queues.consume_queue import ConsumeQueue, Entry, QueueLo
 
 
 @attrs.frozen
-class Unit:
+class ExtensionUnit:
     """The extension of one entry; `bit_map` is None if no group filters the topic."""
 
     tags_code: int
@@ -92,7 +92,7 @@ class QueueExtension:
         self._flushed = 0
         self._step = step
 
-    def append(self, unit: Unit) -> int | None:
+    def append(self, unit: ExtensionUnit) -> int | None:
         """Write a unit; return its address, or None if it is too long or the disk is full."""
         bit_map = unit.bit_map or b""
         size = EXTENSION_HEAD.size + len(bit_map)
@@ -122,7 +122,7 @@ class QueueExtension:
         files[-1].reserve(offset - files[-1].first_offset + size, self._step)
         return offset
 
-    def get(self, address: int) -> Unit | None:
+    def get(self, address: int) -> ExtensionUnit | None:
         """Return the unit at an address; None without one."""
         offset = extension_offset(address)
         file = self.files.find(offset)
@@ -132,7 +132,7 @@ class QueueExtension:
         if found is None:
             return None
         tags_code, store_timestamp, bit_map = found
-        return Unit(tags_code, store_timestamp, bit_map or None)
+        return ExtensionUnit(tags_code, store_timestamp, bit_map or None)
 
     def load(self) -> None:
         """Find the files; everything in them may be units until `cut` is called."""
@@ -198,7 +198,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
     def append(self, physical_offset: int, size: int, tags_code: int) -> None:
         """Write the next entry and its unit."""
         if self._writes:
-            unit = Unit(tags_code, *self._describe(self.topic, physical_offset, size))
+            unit = ExtensionUnit(tags_code, *self._describe(self.topic, physical_offset, size))
             address = self.extension.append(unit)
             tags_code = tags_code if address is None else address
         super().append(physical_offset, size, tags_code)
@@ -222,7 +222,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
             made += pack_entry(*(self._resolved(entry) or entry))
         return memoryview(bytes(made))
 
-    def units(self, offset: int, count: int) -> list[tuple[int, Unit]]:
+    def units(self, offset: int, count: int) -> list[tuple[int, ExtensionUnit]]:
         """Return (physical offset, unit) of at most `count` entries from `offset` on, out of one file, if they have units."""
         entries = iterate_entries(super().entries_in_file(offset, count))
         found = ((physical_offset, self.extension.get(tags_code)) for physical_offset, _, tags_code in entries)

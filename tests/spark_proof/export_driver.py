@@ -20,7 +20,7 @@ from twisted_mq.spark import file_systems
 from twisted_mq.spark.commands import delta_table, export, iceberg_table, parquet_directory, slices, targets
 from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import Place, Target
+from twisted_mq.spark.commands.targets import ExportPlace, Target
 
 WRITE, COMMIT, MERGE = "write", "commit", "merge"
 """Stages of an export that a driver tells."""
@@ -67,7 +67,7 @@ def drive(java: Java, job: Job, tell: Connection) -> None:
     """Run one export in a process of its own. Tells each stage, and at last the number of changes."""
     changes = plant(job, tell.send)
     session = java.session()
-    export.export(Stores.opened(session, job.paths), 0, job.out, job.kind, export.Wanted(compact=job.compact))
+    export.export(Stores.opened(session, job.paths), 0, job.out, job.kind, export.ExportSelection(compact=job.compact))
     tell.send(next(changes) - 1)
     os._exit(0)  # Java belongs to the others
 
@@ -109,7 +109,7 @@ def plant(job: Job, tell: Callable[[object], None]) -> Iterator[int]:
         module.locate = located  # type: ignore[attr-defined]
     made, write = TARGETS[job.kind], export._export_slice
 
-    def target(place: Place) -> Target:
+    def target(place: ExportPlace) -> Target:
         found = made(place)
         found.add = told(COMMIT, found.add)  # type: ignore[assignment, method-assign]
         found.compact = told(MERGE, found.compact)  # type: ignore[assignment, method-assign]

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from tests.bench.bench_spark import in_turn, into_noop
 from tests.bench.written_store import write_store
-from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
+from twisted_mq.spark.commands.export import COLUMNS, ExportSelection, export
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.session import local_session
 
@@ -51,7 +51,9 @@ def files(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
     rows = write_store(store, size, BODY_BYTES, topics=TOPICS, file_bytes=int(LOG_BYTES / scale))
     stores = Stores.opened(session, [str(store)])
     for compact, what in ((False, "exported"), (True, "merged")):
-        wanted = Wanted(slice_bytes=int(SLICE_BYTES / scale), file_bytes=int(TABLE_BYTES / scale), compact=compact)
+        wanted = ExportSelection(
+            slice_bytes=int(SLICE_BYTES / scale), file_bytes=int(TABLE_BYTES / scale), compact=compact
+        )
         began = time.perf_counter()
         export(stores, 1, str(out), "parquet", wanted)
         seconds, count = time.perf_counter() - began, len(data_files(out))
@@ -66,7 +68,7 @@ def rate(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
 
     def exported() -> None:
         shutil.rmtree(out, ignore_errors=True)
-        export(Stores.opened(session, [store]), 1, str(out), "parquet", Wanted(slice_bytes=SLICE_BYTES))
+        export(Stores.opened(session, [store]), 1, str(out), "parquet", ExportSelection(slice_bytes=SLICE_BYTES))
 
     whole, reading = in_turn(rows, exported, into_noop(read), times=3)
     premade = read.persist(StorageLevel.MEMORY_AND_DISK)
@@ -85,7 +87,7 @@ def day(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
     store, out = str(Path(folder, "store")), Path(folder, "out")
     step_ms = DAYS * DAY_MS // (megabytes << 20) * RECORD_BYTES
     rows = write_store(Path(store), megabytes << 20, BODY_BYTES, step_ms=step_ms, file_bytes=FILE_BYTES)
-    export(Stores.opened(session, [store]), 1, str(out), "parquet", Wanted(slice_bytes=SLICE_BYTES))
+    export(Stores.opened(session, [store]), 1, str(out), "parquet", ExportSelection(slice_bytes=SLICE_BYTES))
     table = session.read.parquet(str(out))
     days = [str(row.day) for row in table.select("day").distinct().orderBy("day").collect()]
     wanted = days[len(days) // 2]

@@ -37,7 +37,7 @@ class Step:
 
 
 @attrs.frozen
-class Place:
+class QuickstartServers:
     """The addresses of the servers, and their store."""
 
     name_server: str
@@ -82,7 +82,7 @@ def walk(pause: bool) -> None:
         _goodbye()
 
 
-def steps(place: Place) -> Iterator[Step]:
+def steps(place: QuickstartServers) -> Iterator[Step]:
     """Yield the commands between the start and the console."""
     at = ("--namesrv", place.name_server)
     yield Step(
@@ -118,7 +118,7 @@ def _up(store: str) -> tuple[tuple[str, ...], MissingExtra | None]:
 
 
 @contextmanager
-def _running(words: Sequence[str]) -> Iterator[Place]:
+def _running(words: Sequence[str]) -> Iterator[QuickstartServers]:
     """Run the servers until the block ends. Raises CliError if they do not start."""
     server = subprocess.Popen([*MQ, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -128,7 +128,7 @@ def _running(words: Sequence[str]) -> Iterator[Place]:
             _, told = server.communicate(timeout=STOP_SECONDS)
             raise CliError(f"`{_typed(words)}` ended: {_reason(told)}")
         facts = {name: value for line in lines for name, value in json.loads(line).items()}
-        yield Place(facts["namesrv"], facts["store_path"], facts.get("console"))
+        yield QuickstartServers(facts["namesrv"], facts["store_path"], facts.get("console"))
     finally:
         server.terminate()
         try:
@@ -170,7 +170,7 @@ def _wait(pause: bool) -> None:
         click.prompt("Press Enter to continue", default="", show_default=False, prompt_suffix=" ... ")
 
 
-def _console(place: Place, missing: MissingExtra | None) -> None:
+def _console(place: QuickstartServers, missing: MissingExtra | None) -> None:
     click.secho("6. Open the console", bold=True)
     if place.console is None:
         click.echo(f"It shows topics, groups and messages in a browser. Here, {missing}\n")

@@ -32,7 +32,7 @@ UNIQUE_KEY = "UNIQ_KEY"
 
 
 @attrs.frozen
-class Wanted:
+class ReplayPlan:
     """The messages of a topic to send, and their target."""
 
     topic: str
@@ -165,7 +165,7 @@ def replay(
         moved = ask(servers, lambda admin: _moved(admin, make, to, idle, rate, count, skip_empty))
         _print_moved(moved, topic, to, as_json)
         return
-    wanted = Wanted(topic, to, beginning, until, tags, key, count or EVERYTHING, keep_ids)
+    wanted = ReplayPlan(topic, to, beginning, until, tags, key, count or EVERYTHING, keep_ids)
     stored = None if store is None else messages_of_store(store, wanted)
 
     async def main(admin: AdminContext) -> Tally:
@@ -229,7 +229,7 @@ def _print_moved(moved: Imported, topic: str, to: str, as_json: bool) -> None:
     _print_row(row, as_json)
 
 
-def messages_of_store(store: str, wanted: Wanted) -> Iterator[MessageExt]:
+def messages_of_store(store: str, wanted: ReplayPlan) -> Iterator[MessageExt]:
     """Yield messages in the order of the log. Raises CliError for a malformed place, NoStore."""
     require_numpy()
     from twisted_mq.storage.columns.walk import LogFiles
@@ -252,7 +252,7 @@ def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
     return time_ms_of(text, "--from"), offset
 
 
-async def of_topic(admin: AdminContext, wanted: Wanted) -> AsyncIterator[MessageExt]:
+async def of_topic(admin: AdminContext, wanted: ReplayPlan) -> AsyncIterator[MessageExt]:
     """Yield one queue after the other, each up to its present end."""
     from twisted_mq.admin.queues import QueueReader
 
@@ -276,7 +276,7 @@ async def _in_thread(admin: AdminContext, stored: Iterator[MessageExt]) -> Async
         yield message
 
 
-async def _chosen(source: AsyncIterator[MessageExt], wanted: Wanted) -> AsyncIterator[MessageExt]:
+async def _chosen(source: AsyncIterator[MessageExt], wanted: ReplayPlan) -> AsyncIterator[MessageExt]:
     left = wanted.count
     async for message in source:
         if wanted.takes(message):
@@ -286,7 +286,7 @@ async def _chosen(source: AsyncIterator[MessageExt], wanted: Wanted) -> AsyncIte
                 return
 
 
-async def count_all(source: AsyncIterator[MessageExt], wanted: Wanted) -> Tally:
+async def count_all(source: AsyncIterator[MessageExt], wanted: ReplayPlan) -> Tally:
     """Return what would be sent."""
     tally = Tally()
     async for message in _chosen(source, wanted):
@@ -294,7 +294,9 @@ async def count_all(source: AsyncIterator[MessageExt], wanted: Wanted) -> Tally:
     return tally
 
 
-async def send_all(admin: AdminContext, source: AsyncIterator[MessageExt], wanted: Wanted, rate: float | None) -> Tally:
+async def send_all(
+    admin: AdminContext, source: AsyncIterator[MessageExt], wanted: ReplayPlan, rate: float | None
+) -> Tally:
     """Send them, several in flight; raise the first failure after the earlier ones are sent."""
     from twisted_mq.admin.sending import started_producer
     from twisted_mq.cli.send import send_in_order
@@ -318,7 +320,7 @@ async def send_all(admin: AdminContext, source: AsyncIterator[MessageExt], wante
     return tally
 
 
-def _print(tally: Tally, wanted: Wanted, what: str, as_json: bool) -> None:
+def _print(tally: Tally, wanted: ReplayPlan, what: str, as_json: bool) -> None:
     row: dict[str, Json] = {
         "from": wanted.topic,
         "to": wanted.to,

@@ -20,7 +20,7 @@ from twisted_mq.console.answers import Answer, BadInput, Download, JsonValue, No
 from twisted_mq.console.forms import said
 from twisted_mq.console.history import History
 from twisted_mq.console.jobs import Jobs
-from twisted_mq.console.login import Login, Refused
+from twisted_mq.console.login import Login, LoginRefused
 from twisted_mq.console.prometheus import PrometheusHistory
 from twisted_mq.console.rendering import STATIC, Rendering, static_files
 from twisted_mq.console.routes import NAVIGATION, ROUTES, Route
@@ -246,7 +246,7 @@ class ConsoleApp:
             return self._login_form(request, "That page is too old. Please try again.")
         try:
             session = await self._begun(given, request.getClientAddress().host)
-        except Refused as refused:
+        except LoginRefused as refused:
             return self._login_form(request, str(refused))
         except FAILURES as error:
             return self._login_form(request, explained(error).text)
@@ -269,7 +269,7 @@ class ConsoleApp:
             return self._failed(request, session, STALE_FORM)
         try:
             await self._login.switch(session, given.get("cluster", ""))
-        except Refused as refused:
+        except LoginRefused as refused:
             return self._failed(request, session, Failed(403, "This cluster is not shown", str(refused)))
         except FAILURES as error:
             return self._failed(request, session, explained(error))

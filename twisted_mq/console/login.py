@@ -18,7 +18,7 @@ from twisted_mq.protocol.wire.signature import Credentials
 MakeAdmin = Callable[[Credentials | None, NamedCluster], AdminCalls]
 
 
-class Refused(Exception):
+class LoginRefused(Exception):
     """Raised when a login is refused; the text says why."""
 
 
@@ -44,7 +44,9 @@ class Login:
         if self._settings.accounts or not self._token.take(given):
             self._check_attempts(host)
             self._attempts.failed(host)
-            raise Refused("This token is not valid. A token works once: use the last one that the console printed.")
+            raise LoginRefused(
+                "This token is not valid. A token works once: use the last one that the console printed."
+            )
         admin = self._make_admin(self._settings.client_options.credentials, self._first)
         return self._sessions.begin("token", self._role(Role.OPERATOR), admin, self._first.name)
 
@@ -53,7 +55,7 @@ class Login:
         self._check_attempts(host)
         if not self._settings.accounts or not access_key or not secret_key:
             self._attempts.failed(host)
-            raise Refused("Enter the access key and the secret key of an account of this cluster.")
+            raise LoginRefused("Enter the access key and the secret key of an account of this cluster.")
         admin = self._make_admin(Credentials(access_key, secret_key), self._first)
         try:
             role = await self._role_of(admin, self._first)
@@ -68,7 +70,7 @@ class Login:
         """Show another cluster. Raises Refused, and the errors of requests; then the session shows the same as before."""
         cluster = self._settings.clusters.get(name)
         if cluster is None:
-            raise Refused(f"The console has no cluster {name!r}.")
+            raise LoginRefused(f"The console has no cluster {name!r}.")
         if self._sessions.show(session, name):
             return
         admin = self._make_admin(session.admin.credentials, cluster)
@@ -86,7 +88,7 @@ class Login:
     def _check_attempts(self, host: str) -> None:
         wait_seconds = self._attempts.wait_seconds(host)
         if wait_seconds:
-            raise Refused(f"Too many attempts from {host} failed. Try again in {math.ceil(wait_seconds)} s.")
+            raise LoginRefused(f"Too many attempts from {host} failed. Try again in {math.ceil(wait_seconds)} s.")
 
     def _role(self, wanted: Role) -> Role:
         return Role.READER if self._settings.read_only else wanted
@@ -97,18 +99,18 @@ class Login:
         """
         address = await self._broker(admin)
         if not await self._asks_who(address, cluster):
-            raise Refused("The brokers have no accounts. Start the console without --accounts.")
+            raise LoginRefused("The brokers have no accounts. Start the console without --accounts.")
         try:
             await admin.broker_runtime(address)
         except BrokerError as error:
-            raise Refused(f"The broker refuses this account: {said(error)}") from None
+            raise LoginRefused(f"The broker refuses this account: {said(error)}") from None
         return Role.OPERATOR if await may_change(admin, address) else Role.READER
 
     async def _broker(self, admin: AdminCalls) -> str:
         brokers = (await admin.cluster_info()).broker_addr_table or {}
         addresses = [address for _, data in sorted(brokers.items()) if (address := select_address(data.broker_addrs))]
         if not addresses:
-            raise Refused("No broker is running that can check this account.")
+            raise LoginRefused("No broker is running that can check this account.")
         return addresses[0]
 
     async def _asks_who(self, address: str, cluster: NamedCluster) -> bool:

@@ -90,9 +90,9 @@ def _served(
     if certificate is None:
         return site
     require("TLS", "tls")
-    from twisted_mq.encryption.contexts import Place, encrypted_from_the_start
+    from twisted_mq.encryption.contexts import PemFile, encrypted_from_the_start
 
-    places = Place(TLS_CERT, certificate.path), Place(TLS_KEY, certificate.key_path)
+    places = PemFile(TLS_CERT, certificate.path), PemFile(TLS_KEY, certificate.key_path)
     return encrypted_from_the_start(site, *places, certificate.key_password, time_of_day(reactor)(), reactor)
 
 

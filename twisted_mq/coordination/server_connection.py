@@ -15,7 +15,7 @@ from zope.interface import implementer
 from twisted_mq.coordination.interfaces import CoordinationError
 from twisted_mq.coordination.memory import MemoryEnsemble
 from twisted_mq.coordination.server_requests import (
-    Refused,
+    OperationRefused,
     done_parts,
     error_of,
     node_path,
@@ -165,7 +165,7 @@ class ServerConnection(Int32StringReceiver):
         number = self._ensemble.tree
         try:
             answered = self._answers.get(request.code, _unknown)(self, request)
-        except Refused as refusal:
+        except OperationRefused as refusal:
             self.sendString(encode_error(request, number.last_transaction, refusal.error))
         except CoordinationError as refusal:
             self.sendString(encode_error(request, number.last_transaction, error_of(refusal)))
@@ -185,7 +185,7 @@ class ServerConnection(Int32StringReceiver):
             for part in parts:
                 operations.append(operation_of(part.code, part.record))
             paths = self._ensemble.apply(operations, self.session)
-        except Refused as refusal:
+        except OperationRefused as refusal:
             return {"parts": refused_parts(len(parts), len(operations), refusal.error)}
         except NotApplied as refusal:
             return {"parts": refused_parts(len(parts), refusal.index, error_of(refusal))}
@@ -210,7 +210,7 @@ class ServerConnection(Int32StringReceiver):
     def _found(self, path: str) -> dict[str, Any]:
         node = self._ensemble.tree[path]
         if node is None:
-            raise Refused(ErrorCode.NO_NODE)
+            raise OperationRefused(ErrorCode.NO_NODE)
         return {"data": node.data, "stat": stat_of(self._ensemble.tree, path, node)}
 
     def _watch(self, watches: set[str], request: Request) -> None:
@@ -252,4 +252,4 @@ class ServerConnection(Int32StringReceiver):
 
 
 def _unknown(_connection: ServerConnection, _request: Request) -> dict[str, Any]:
-    raise Refused(ErrorCode.UNIMPLEMENTED)
+    raise OperationRefused(ErrorCode.UNIMPLEMENTED)

@@ -26,7 +26,7 @@ LAST = {"code": END, "done": True, "error": END, "record": None}
 """The end of a multi-transaction's answer."""
 
 
-class Refused(Exception):
+class OperationRefused(Exception):
     """Raised for a request that is answered with an error."""
 
     def __init__(self, error: ErrorCode) -> None:
@@ -39,7 +39,7 @@ def node_path(path: str) -> str:
     try:
         return check_path(path)
     except ValueError:
-        raise Refused(ErrorCode.BAD_ARGUMENTS) from None
+        raise OperationRefused(ErrorCode.BAD_ARGUMENTS) from None
 
 
 def operation_of(code: int, record: Any) -> Operation:
@@ -48,7 +48,7 @@ def operation_of(code: int, record: Any) -> Operation:
     match code:
         case RequestCode.CREATE | RequestCode.CREATE_2:
             if record.flags & ~(EPHEMERAL_FLAG | SEQUENTIAL_FLAG):
-                raise Refused(ErrorCode.UNIMPLEMENTED)
+                raise OperationRefused(ErrorCode.UNIMPLEMENTED)
             flags = record.flags
             return Create(path, record.data, bool(flags & EPHEMERAL_FLAG), bool(flags & SEQUENTIAL_FLAG))
         case RequestCode.SET_DATA:

@@ -41,7 +41,7 @@ PrivateKey: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519
 
 
 @attrs.frozen
-class Place:
+class PemFile:
     """The source of a part of a certificate: the setting and its file."""
 
     key: str
@@ -68,7 +68,7 @@ class Identity:
     key: PrivateKey
 
 
-def read_certificates(place: Place, now: float) -> list[x509.Certificate]:
+def read_certificates(place: PemFile, now: float) -> list[x509.Certificate]:
     """Return all certificates of a file; `now` is in seconds since 1970. Raises ConfigError, also for one that is not
     valid now.
     """
@@ -85,7 +85,7 @@ def read_certificates(place: Place, now: float) -> list[x509.Certificate]:
     return found
 
 
-def read_key(place: Place, password: str | None) -> PrivateKey:
+def read_key(place: PemFile, password: str | None) -> PrivateKey:
     """Return a private key. Raises ConfigError."""
     try:
         key = serialization.load_pem_private_key(place.read(), None if password is None else password.encode())
@@ -99,7 +99,7 @@ def read_key(place: Place, password: str | None) -> PrivateKey:
     return key
 
 
-def read_identity(certificate: Place, key: Place, password: str | None, now: float) -> Identity:
+def read_identity(certificate: PemFile, key: PemFile, password: str | None, now: float) -> Identity:
     """Return certificate and key, which belong together. Raises ConfigError."""
     identity = Identity(read_certificates(certificate, now), read_key(key, password))
     if identity.certificates[0].public_key() != identity.key.public_key():
@@ -130,7 +130,7 @@ def _trusted(path: str | None, key: str, now: float) -> Any:
     """Return the trusted signers, from a file or else the machine's: an IOpenSSLTrustRoot of Twisted's."""
     if path is None:
         return platformTrust()
-    return trustRootFromCertificates([_twisted(one) for one in read_certificates(Place(key, path), now)])
+    return trustRootFromCertificates([_twisted(one) for one in read_certificates(PemFile(key, path), now)])
 
 
 def server_context(settings: TlsOptions, now: float) -> SSL.Context:
@@ -168,7 +168,7 @@ def _server_identity(settings: TlsOptions, now: float) -> Identity:
         if path is None:
             mode = settings.tls_server_mode
             raise ConfigError(f"is required with tls.server.mode={mode}", key=name, value="")
-    places = Place("tls.server.certPath", certificate or ""), Place("tls.server.keyPath", key or "")
+    places = PemFile("tls.server.certPath", certificate or ""), PemFile("tls.server.keyPath", key or "")
     return read_identity(*places, settings.tls_server_key_password, now)
 
 
@@ -207,7 +207,7 @@ def client_creators(settings: ClientSettings, now: float) -> Callable[[str], IOp
     if settings.cert_path is not None:
         if settings.key_path is None:
             raise ConfigError(f"is required with {cert_name}", key=key_name, value="")
-        places = Place(cert_name, settings.cert_path), Place(key_name, settings.key_path)
+        places = PemFile(cert_name, settings.cert_path), PemFile(key_name, settings.key_path)
         identity = read_identity(*places, settings.key_password, now)
     if not settings.auth_server:
         return lambda host: _AnyHost(_options(identity).getContext())
@@ -226,7 +226,12 @@ def _private(identity: Identity) -> PrivateCertificate:
 
 
 def encrypted_from_the_start(
-    factory: ServerFactory[Any], certificate: Place, key: Place, password: str | None, now: float, clock: IReactorTime
+    factory: ServerFactory[Any],
+    certificate: PemFile,
+    key: PemFile,
+    password: str | None,
+    now: float,
+    clock: IReactorTime,
 ) -> ServerFactory[Any]:
     """Return the same factory with connections encrypted from their first byte. Raises ConfigError."""
     identity = read_identity(certificate, key, password, now)

@@ -78,12 +78,12 @@ class ServerEncryption:
 
     def certificates_end(self) -> datetime.datetime | None:
         """Return when the first of the present certificates ends; None while none was read. Raises ConfigError."""
-        from twisted_mq.encryption.contexts import Place, read_certificates
+        from twisted_mq.encryption.contexts import PemFile, read_certificates
 
         path = self.settings.tls_server_cert_path
         if path is None or self._context is None:
             return None
-        return min(one.not_valid_after_utc for one in read_certificates(Place(TLS_CERT_KEY, path), self.now()))
+        return min(one.not_valid_after_utc for one in read_certificates(PemFile(TLS_CERT_KEY, path), self.now()))
 
     def look(self) -> None:
         """Read the files again if they changed; a damaged file changes nothing, and is logged once."""

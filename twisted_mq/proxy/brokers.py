@@ -11,7 +11,7 @@ from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicRouteData
 from twisted_mq.protocol.names.pop_receipt import Receipt
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.proxy.client import GrpcClient
-from twisted_mq.proxy.rights import Wanted
+from twisted_mq.proxy.rights import WantedRights
 
 CALL_SECONDS = 2.0
 """The time limit of a broker for a request that does not wait (Apache's proxy: 2 s)."""
@@ -101,7 +101,7 @@ class Brokers(Protocol):
         `unwanted` is called with an answer that comes after the Deferred was cancelled, if it cannot be prevented.
         """
 
-    def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
+    def permit(self, client: GrpcClient, wanted: Sequence[WantedRights]) -> defer.Deferred[None]:
         """Fail with ProxyError unless the client's user has these rights. All are given if users are not checked."""
 
     def register(self, client: GrpcClient) -> defer.Deferred[None]:

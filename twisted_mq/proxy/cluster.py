@@ -31,7 +31,7 @@ from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.fresh import Fresh
 from twisted_mq.proxy.registrations import groups_of
 from twisted_mq.proxy.requests import make_request
-from twisted_mq.proxy.rights import Wanted, of_client
+from twisted_mq.proxy.rights import WantedRights, of_client
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.proxy.users import Signatures
 from twisted_mq.remoting.backoff import Backoff
@@ -168,7 +168,7 @@ class ClusterBrokers:
         asked.addErrback(lambda reason: self.log.warn("message of a late answer not returned: {e}", e=reason.value))
         return waiting if signatures is None else waiting.addCallback(_permitted)
 
-    def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
+    def permit(self, client: GrpcClient, wanted: Sequence[WantedRights]) -> defer.Deferred[None]:
         signatures = self._signatures
         return defer.succeed(None) if signatures is None else defer.ensureDeferred(signatures.permit(client, wanted))
 

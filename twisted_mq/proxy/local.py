@@ -33,7 +33,7 @@ from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.queues import writable
 from twisted_mq.proxy.registrations import consumer_data, groups_of
 from twisted_mq.proxy.requests import make_request, succeeded
-from twisted_mq.proxy.rights import Wanted, of_client
+from twisted_mq.proxy.rights import WantedRights, of_client
 from twisted_mq.proxy.statuses import ProxyError
 from twisted_mq.remoting.channel import Processor, Ready
 
@@ -175,10 +175,10 @@ class LocalBrokers:
         self._dispatch_soon()
         return refused
 
-    def permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> defer.Deferred[None]:
+    def permit(self, client: GrpcClient, wanted: Sequence[WantedRights]) -> defer.Deferred[None]:
         return defer.execute(self._permit, client, wanted)
 
-    def _permit(self, client: GrpcClient, wanted: Sequence[Wanted]) -> None:
+    def _permit(self, client: GrpcClient, wanted: Sequence[WantedRights]) -> None:
         check = self._broker.check_resource
         if check is None:
             return

@@ -36,7 +36,7 @@ class Ack(NamedTuple):
     text: str
 
 
-class Place(NamedTuple):
+class AckedPlace(NamedTuple):
     """The place of a plain acknowledgement's message. `kept` is the message if it was renewed."""
 
     pop: PlainPop
@@ -82,7 +82,7 @@ class PlainAcks:
 
     def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
         """Acknowledge the first messages, up to a request that is not plain."""
-        acks: list[tuple[Ack, Place]] = []
+        acks: list[tuple[Ack, AckedPlace]] = []
         pops: dict[PlainPop, list[int]] = {}
         now_ms = self._parts.now_ms()
         for request in requests:
@@ -98,7 +98,7 @@ class PlainAcks:
         return Taken([self._answered(ack) for ack, _ in acks])
 
     def _taken_in_part(
-        self, client: GrpcClient, acks: Sequence[tuple[Ack, Place]], refused: Mapping[PlainPop, Mapping[int, str]]
+        self, client: GrpcClient, acks: Sequence[tuple[Ack, AckedPlace]], refused: Mapping[PlainPop, Mapping[int, str]]
     ) -> Taken:
         answers, failed = [], 0
         for ack, place in acks:
@@ -112,7 +112,7 @@ class PlainAcks:
             failed += 1
         return Taken(answers, failed)
 
-    def _place(self, client: GrpcClient, ack: Ack, now_ms: int) -> Place | None:
+    def _place(self, client: GrpcClient, ack: Ack, now_ms: int) -> AckedPlace | None:
         """Return the place of a message, and stop renewing it. Return None, and change nothing, if `Receiving.ack` has to
         look at the request.
         """
@@ -139,7 +139,7 @@ class PlainAcks:
             receipt.invisible_time,
             receipt.revive_queue_id,
         )
-        return Place(pop, receipt.queue_offset, kept)
+        return AckedPlace(pop, receipt.queue_offset, kept)
 
     def _answered(self, ack: Ack) -> bytes:
         answer = AckMessageResponse.FromString(self._answer)

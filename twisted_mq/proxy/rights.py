@@ -11,21 +11,21 @@ from twisted_mq.access.resources import Resource, group, topic
 from twisted_mq.protocol.requests.rights import Action
 from twisted_mq.proxy.client import GrpcClient
 
-Wanted: TypeAlias = tuple[Resource, tuple[Action, ...]]
+WantedRights: TypeAlias = tuple[Resource, tuple[Action, ...]]
 """A topic or group, and the actions of which one must be allowed."""
 
 
-def of_route(name: str) -> list[Wanted]:
+def of_route(name: str) -> list[WantedRights]:
     """Return what the route of a topic needs: a right to publish or to subscribe."""
     return [(topic(name), (Action.PUB, Action.SUB))]
 
 
-def of_consumer(group_name: str, *topics: str) -> list[Wanted]:
+def of_consumer(group_name: str, *topics: str) -> list[WantedRights]:
     """Return what a member of a group needs that subscribes to topics."""
     return [(group(group_name), (Action.SUB,)), *((topic(name), (Action.SUB,)) for name in topics)]
 
 
-def of_client(client: GrpcClient) -> list[Wanted]:
+def of_client(client: GrpcClient) -> list[WantedRights]:
     """Return what a client needs by its settings."""
     if client.is_producer:
         return [(topic(one.name), (Action.PUB,)) for one in client.settings.publishing.topics]

@@ -23,7 +23,7 @@ from twisted_mq.protocol.wire.signature import ACCESS_KEY, Credentials, sign
 from twisted_mq.proxy.client import GrpcClient
 from twisted_mq.proxy.fresh import Fresh
 from twisted_mq.proxy.requests import make_request
-from twisted_mq.proxy.rights import Wanted
+from twisted_mq.proxy.rights import WantedRights
 from twisted_mq.proxy.statuses import ProxyError
 
 MOST_CHARACTERS = 256
@@ -81,7 +81,7 @@ class Signatures:
             raise BrokerError(answer.code, answer.remark or "")
         return answer
 
-    async def permit(self, client: GrpcClient, wanted: Iterable[Wanted]) -> None:
+    async def permit(self, client: GrpcClient, wanted: Iterable[WantedRights]) -> None:
         """Raise ProxyError unless the client's user has these rights; RocketMQError if no broker answers."""
         if not self._authorizes:
             return

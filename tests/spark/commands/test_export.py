@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 
 from tests.spark.stores import BORN_MS, StoreWriter
 from twisted_mq.spark.commands import export as export_module
-from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
+from twisted_mq.spark.commands.export import COLUMNS, ExportSelection, export
 from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import Added, Place
+from twisted_mq.spark.commands.targets import Added, ExportPlace
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 from twisted_mq.spark.jobs.topics import TopicKind, topic_kind
 from twisted_mq.storage.store_reader import StoreReader
@@ -52,7 +52,7 @@ def put(writer: StoreWriter, number: int) -> None:
 
 
 def exported(session: SparkSession, store: str, out: Path, kind: str) -> int:
-    return export(Stores.opened(session, [store]), 50, str(out), kind, Wanted()).figures[0].value
+    return export(Stores.opened(session, [store]), 50, str(out), kind, ExportSelection()).figures[0].value
 
 
 def places(kind: str, out: Path) -> list[int]:
@@ -70,7 +70,7 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
     target = TARGETS[kind]
     kept: list[object] = []
 
-    def killed(place: Place) -> object:
+    def killed(place: ExportPlace) -> object:
         made = target(place)
         add = made.add
 
@@ -100,7 +100,7 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
     assert {(row["store"], row["file"]) for row in found if row["physicalOffset"] < 2048} == {(store, f"{0:020d}")}
     assert set(COLUMNS) <= set(found[0])
     with pytest.raises(StoreReadError, match="cannot be continued with"):
-        export(Stores.opened(session, [store]), 50, str(out), kind, Wanted(("Orders",)))
+        export(Stores.opened(session, [store]), 50, str(out), kind, ExportSelection(("Orders",)))
 
 
 def test_a_topic_has_one_file_a_day_whatever_the_log_files(
@@ -111,7 +111,7 @@ def test_a_topic_has_one_file_a_day_whatever_the_log_files(
         put(writer, number)
     stores = Stores.opened(session, [writer.write()])
     before = session.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes")
-    export(stores, 50, str(tmp_path / "out"), "parquet", Wanted(slice_bytes=1 << 30))
+    export(stores, 50, str(tmp_path / "out"), "parquet", ExportSelection(slice_bytes=1 << 30))
     assert session.conf.get("spark.sql.adaptive.advisoryPartitionSizeInBytes") == before
     assert places("parquet", tmp_path / "out") == writer.positions
     files = list((tmp_path / "out").rglob("*.parquet"))
@@ -137,15 +137,15 @@ def test_what_is_not_wanted(session: SparkSession, writer: StoreWriter, tmp_path
     for topic in ("Orders", "Bills", "SCHEDULE_TOPIC_XXXX"):
         writer.append(topic)
     stores = Stores.opened(session, [writer.write()])
-    export(stores, 50, str(tmp_path / "some"), "parquet", Wanted(("Bills",)))
-    export(stores, 50, str(tmp_path / "all"), "parquet", Wanted())
+    export(stores, 50, str(tmp_path / "some"), "parquet", ExportSelection(("Bills",)))
+    export(stores, 50, str(tmp_path / "all"), "parquet", ExportSelection())
     assert parquet(str(tmp_path / "some"))["topic"].to_pylist() == ["Bills"]
     assert sorted(parquet(str(tmp_path / "all"))["topic"].to_pylist()) == ["Bills", "Orders"]
     with pytest.raises(WrongOption, match="use a local directory"):
-        export(stores, 50, "s3a://bucket/out", "iceberg", Wanted())
+        export(stores, 50, "s3a://bucket/out", "iceberg", ExportSelection())
     (tmp_path / "some" / "_export.json").write_text("[]")
     with pytest.raises(StoreReadError, match="does not contain the progress of a job"):
-        export(stores, 50, str(tmp_path / "some"), "parquet", Wanted(("Bills",)))
+        export(stores, 50, str(tmp_path / "some"), "parquet", ExportSelection(("Bills",)))
 
 
 def test_what_the_java_of_a_killed_export_writes_later_is_no_part_of_the_table(

@@ -22,16 +22,16 @@ from tests.spark.stores import StoreWriter
 from twisted_mq.cli.spark.following import COMPACT_TURNS, followed, of_turn
 from twisted_mq.spark.commands.alone import alone
 from twisted_mq.spark.commands.compaction import Compacted, Part, merges
-from twisted_mq.spark.commands.export import Wanted, export
+from twisted_mq.spark.commands.export import ExportSelection, export
 from twisted_mq.spark.commands.follow import follow
 from twisted_mq.spark.commands.iceberg_table import IcebergDirectory
 from twisted_mq.spark.commands.parquet_directory import ParquetDirectory
 from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.commands.targets import Place
+from twisted_mq.spark.commands.targets import ExportPlace
 from twisted_mq.spark.errors import StoreReadError, WrongOption
 
 KINDS = sorted(READERS)
-SMALL = Wanted(compact=True)
+SMALL = ExportSelection(compact=True)
 
 
 def data_files(kind: str, out: Path) -> list[str]:
@@ -48,7 +48,7 @@ def data_files(kind: str, out: Path) -> list[str]:
 def test_small_files_become_one_and_later_ones_join(
     session: SparkSession, writer: StoreWriter, tmp_path: Path, kind: str
 ) -> None:
-    def run(wanted: Wanted) -> dict[str, int]:
+    def run(wanted: ExportSelection) -> dict[str, int]:
         stores = Stores.opened(session, [writer.write()])
         return {one.name: one.value for one in export(stores, 50, str(out), kind, wanted).figures}
 
@@ -56,7 +56,7 @@ def test_small_files_become_one_and_later_ones_join(
     for begin in (0, 4):
         for number in range(begin, begin + 4):
             writer.append("Orders", b"%d" % number)
-        run(Wanted())
+        run(ExportSelection())
     for wanted, merged, made in ((SMALL, 2, 1), (SMALL, 0, 0)):
         figures = run(wanted)
         assert (figures["small files merged"], figures["into"]) == (merged, made)
@@ -71,8 +71,8 @@ def test_small_files_become_one_and_later_ones_join(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_may_be_added(session: SparkSession, writer: StoreWriter, tmp_path: Path, kind: str) -> None:
-    few = Wanted(columns=("physicalOffset", "body"))
-    for number, wanted in enumerate((few, Wanted(compact=True))):
+    few = ExportSelection(columns=("physicalOffset", "body"))
+    for number, wanted in enumerate((few, ExportSelection(compact=True))):
         writer.append("Orders", b"%d" % number, {"TAGS": "new"})
         export(Stores.opened(session, [writer.write()]), 50, str(tmp_path / "out"), kind, wanted)
     rows = READERS[kind](str(tmp_path / "out")).sort_by("physicalOffset").to_pylist()
@@ -92,13 +92,13 @@ def test_a_catalog_by_option(session: SparkSession, writer: StoreWriter, tmp_pat
         "warehouse": str(tmp_path / "warehouse"),
     }
     stores = Stores.opened(session, [writer.write()])
-    export(stores, 50, str(tmp_path / "out"), "iceberg", Wanted(catalog=catalog, table="lake.mq.orders"))
+    export(stores, 50, str(tmp_path / "out"), "iceberg", ExportSelection(catalog=catalog, table="lake.mq.orders"))
     table = SqlCatalog(**catalog).load_table("lake.mq.orders")
     assert table.scan().to_arrow()["physicalOffset"].to_pylist() == writer.positions
     assert not (tmp_path / "out" / "catalog.db").exists()
     for wanted, reason in (
-        (Wanted(catalog={"type": "moon"}), "option catalog='type'"),
-        (Wanted(catalog=catalog, table="orders"), "a name has a namespace"),
+        (ExportSelection(catalog={"type": "moon"}), "option catalog='type'"),
+        (ExportSelection(catalog=catalog, table="orders"), "a name has a namespace"),
     ):
         with pytest.raises(WrongOption, match=reason):
             export(stores, 50, str(tmp_path / "out"), "iceberg", wanted)
@@ -111,7 +111,7 @@ def test_readers_open_the_files_of_a_topic_and_day_alone(
         put(writer, number)
     stores = Stores.opened(session, [writer.write()])
     for kind in KINDS:
-        export(stores, 50, str(tmp_path / kind), kind, Wanted())
+        export(stores, 50, str(tmp_path / kind), kind, ExportSelection())
     day = "2026-11-20"
     rows = session.read.parquet(str(tmp_path / "parquet")).where(f"topic = 'Orders' and day = '{day}'")
     rows.explain()
@@ -145,9 +145,9 @@ def test_several_stores_at_once_and_an_error_in_one(
 
     monkeypatch.setattr(ParquetDirectory, "add", add_but_one)
     with pytest.raises(OSError, match="the disk of one store"):
-        export(Stores.opened(session, paths), 50, str(tmp_path / "out"), "parquet", Wanted())
+        export(Stores.opened(session, paths), 50, str(tmp_path / "out"), "parquet", ExportSelection())
     monkeypatch.undo()
-    export(Stores.opened(session, paths), 50, str(tmp_path / "out"), "parquet", Wanted())
+    export(Stores.opened(session, paths), 50, str(tmp_path / "out"), "parquet", ExportSelection())
     rows = READERS["parquet"](str(tmp_path / "out")).to_pylist()
     assert sorted((row["store"], row["physicalOffset"]) for row in rows) == sorted(
         (path, place) for path, one in zip(paths, writers, strict=True) for place in one.positions
@@ -158,8 +158,8 @@ def test_a_second_export_is_refused(session: SparkSession, writer: StoreWriter, 
     writer.append("Orders")
     stores = Stores.opened(session, [writer.write()])
     with alone(str(tmp_path / "out")), pytest.raises(StoreReadError, match="another export writes there"):
-        export(stores, 50, str(tmp_path / "out"), "parquet", Wanted())
-    assert export(stores, 50, f"file://{tmp_path}/out", "parquet", Wanted()).figures[0].value == 1
+        export(stores, 50, str(tmp_path / "out"), "parquet", ExportSelection())
+    assert export(stores, 50, f"file://{tmp_path}/out", "parquet", ExportSelection()).figures[0].value == 1
 
 
 def test_an_export_that_follows_adds_what_comes(session: SparkSession, writer: StoreWriter, tmp_path: Path) -> None:
@@ -175,7 +175,11 @@ def test_an_export_that_follows_adds_what_comes(session: SparkSession, writer: S
     times = iter([0.0, 2.0, 60.0, 125.0, 130.0, 131.0])
     stores = Stores.opened(session, [writer.write()])
     runs = follow(
-        stores, lambda now: export(now, 50, str(tmp_path / "out"), "parquet", Wanted()), 60, lambda: next(times), wait
+        stores,
+        lambda now: export(now, 50, str(tmp_path / "out"), "parquet", ExportSelection()),
+        60,
+        lambda: next(times),
+        wait,
     )
     assert [found.figures[0].value for found in runs] == [1, 1, 1]
     assert waits == [58.0, 0.0, 59.0]
@@ -215,7 +219,7 @@ def test_a_signal_ends_it_after_the_run(number: int, capsys: pytest.CaptureFixtu
 def test_each_60th_export_compacts() -> None:
     turns = [turn for turn in range(2 * COMPACT_TURNS + 1) if of_turn(SMALL, turn).compact]
     assert turns == [0, 60, 120]
-    assert not of_turn(Wanted(), 60).compact
+    assert not of_turn(ExportSelection(), 60).compact
 
 
 @pytest.mark.parametrize(
@@ -231,7 +235,7 @@ def test_each_60th_export_compacts() -> None:
     ],
 )
 def test_which_tables_are_continued(before: str | None, may: bool) -> None:
-    place = Place("/out", {"columns": ["a", "b"], "topics": []})
+    place = ExportPlace("/out", {"columns": ["a", "b"], "topics": []})
     if may:
         place.check_same(before)
     else:
@@ -273,7 +277,7 @@ def plain_table(root: Path, days: int = 2, files: int = 3) -> list[int]:
 
 
 def test_an_iceberg_table_has_the_same_rows_wherever_a_compaction_is_killed(tmp_path: Path) -> None:
-    target = IcebergDirectory(Place(str(tmp_path), {"columns": [], "topics": []}))
+    target = IcebergDirectory(ExportPlace(str(tmp_path), {"columns": [], "topics": []}))
     moment = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
     folder = tmp_path / "topic_=Orders" / "day_=2026-11-20"
     folder.mkdir(parents=True)
@@ -302,7 +306,7 @@ def test_a_compaction_that_is_killed_anywhere_is_finished(tmp_path: Path) -> Non
     for left in range(30):
         root = tmp_path / str(left)
         numbers = plain_table(root)
-        place = Place(str(root), {"columns": [], "topics": []})
+        place = ExportPlace(str(root), {"columns": [], "topics": []})
         killed = ParquetDirectory(place)
         killed._system = KilledFileSystem(killed._system, left)  # type: ignore[assignment]
         try:

@@ -13,7 +13,7 @@ from tests.spark.commands.test_export import READERS
 from tests.spark.live.brokers import Broker
 from tests.spark.source.test_marks import filled
 from tests.spark.stores import StoreWriter
-from twisted_mq.spark.commands.export import Wanted, export
+from twisted_mq.spark.commands.export import ExportSelection, export
 from twisted_mq.spark.commands.replay import Replay, replay
 from twisted_mq.spark.commands.slices import ProgressFile, Slice, Work, gathered, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
@@ -158,7 +158,7 @@ def test_an_export_after_losses(session: SparkSession, tmp_path: Path, kind: str
     writer, out = filled(tmp_path / "store", 10), str(tmp_path / "out")
 
     def run(root: Path, **options: bool) -> Findings:
-        return export(Stores.opened(session, [str(root)]), 50, out, kind, Wanted(**options))  # type: ignore[arg-type]
+        return export(Stores.opened(session, [str(root)]), 50, out, kind, ExportSelection(**options))  # type: ignore[arg-type]
 
     def rows() -> int:
         return READERS[kind](out).num_rows

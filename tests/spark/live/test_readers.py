@@ -15,7 +15,7 @@ from twisted_mq.protocol.messages.message import Message
 from twisted_mq.spark.errors import WrongOption
 from twisted_mq.spark.live import stream_reader
 from twisted_mq.spark.live.batch_reader import LiveBatchReader
-from twisted_mq.spark.live.errors import BrokerSilent, OffsetsLost, QueueChanged, Refused, TopicUnknown
+from twisted_mq.spark.live.errors import BrokerSilent, OffsetsLost, QueueChanged, RequestRefused, TopicUnknown
 from twisted_mq.spark.live.offset_maps import OffsetMap, flat, nested
 from twisted_mq.spark.live.options import live_options
 from twisted_mq.spark.live.pulling import Stretch
@@ -116,7 +116,7 @@ def test_the_broker_selects_by_tags_and_by_sql(broker: Broker) -> None:
     assert bodies(batch(broker, topic=topic, tags="AaAa")) == by_tag["AaAa"]
     assert bodies(batch(broker, topic=topic, tags="blue || red")) == sorted(by_tag["blue"] + by_tag["red"])
     assert bodies(batch(broker, topic=topic, sql="size > 8")) == [b"%04d" % n for n in range(3000) if n % 10 == 9]
-    with pytest.raises(Refused, match=r"a pull of queue 0 of .* asked from .* code 23"):
+    with pytest.raises(RequestRefused, match=r"a pull of queue 0 of .* asked from .* code 23"):
         bodies(batch(broker, topic=topic, sql="size >"))
 
 

@@ -14,7 +14,7 @@ from tests.storage.conftest import START_MS, OpenFileStore, message, put, tagged
 from twisted_mq.protocol.layouts.queue_entry import QUEUE_EXTENSION_UNIT, is_extension_address, unpack_entry
 from twisted_mq.storage.check import check_store
 from twisted_mq.storage.interfaces import GetStatus
-from twisted_mq.storage.queues.queue_extension import QueueExtension, Unit
+from twisted_mq.storage.queues.queue_extension import ExtensionUnit, QueueExtension
 from twisted_mq.storage.retention import DiskUsage, remove_file
 
 FIRST = -1 << 63
@@ -27,13 +27,16 @@ def extension(root: Path, size: int = 128, **fields: Any) -> QueueExtension:
 
 def test_unit_lies_at_its_address_as_the_layout_says(tmp_path: Path) -> None:
     units = extension(tmp_path)
-    assert [units.append(Unit(7, START_MS, b"\x01\x02")), units.append(Unit(-9, START_MS + 1))] == [FIRST, FIRST + 22]
+    assert [units.append(ExtensionUnit(7, START_MS, b"\x01\x02")), units.append(ExtensionUnit(-9, START_MS + 1))] == [
+        FIRST,
+        FIRST + 22,
+    ]
     data = (tmp_path / "units" / ("0" * 20)).read_bytes()
     values = {"tags_code": 7, "msg_store_time": START_MS, "bit_map_size": 2, "filter_bit_map": b"\x01\x02"}
     assert data[:22] == QUEUE_EXTENSION_UNIT.build(values)
     assert data[22:42] == bytes.fromhex("0014fffffffffffffff7") + (START_MS + 1).to_bytes(8, "big") + b"\0\0"
-    assert units.get(FIRST) == Unit(7, START_MS, b"\x01\x02")
-    assert units.get(FIRST + 22) == Unit(-9, START_MS + 1)
+    assert units.get(FIRST) == ExtensionUnit(7, START_MS, b"\x01\x02")
+    assert units.get(FIRST + 22) == ExtensionUnit(-9, START_MS + 1)
 
 
 def test_addresses_are_told_from_tags_codes() -> None:
@@ -44,24 +47,24 @@ def test_addresses_are_told_from_tags_codes() -> None:
 
 def test_nothing_is_found_where_no_unit_is(tmp_path: Path) -> None:
     units = extension(tmp_path)
-    units.append(Unit(7, START_MS, b"\xff" * 4))
+    units.append(ExtensionUnit(7, START_MS, b"\xff" * 4))
     assert [units.get(address) for address in (FIRST + 24, FIRST + 1, FIRST + 128, FIRST + (1 << 40), 7)] == [None] * 5
 
 
 def test_unit_that_does_not_fit_begins_the_next_file(tmp_path: Path) -> None:
     """Five units of 22 bytes fill 110 of 128; a sixth and 4 bytes more do not fit."""
     units = extension(tmp_path)
-    addresses = [units.append(Unit(code, START_MS, b"ab")) for code in range(7)]
+    addresses = [units.append(ExtensionUnit(code, START_MS, b"ab")) for code in range(7)]
     assert addresses == [FIRST + offset for offset in (0, 22, 44, 66, 88, 128, 150)]
     assert (tmp_path / "units" / ("0" * 20)).read_bytes()[110:] == b"\xff\xff" + bytes(16)
     found = [units.get(address) for address in addresses if address is not None]
-    assert found == [Unit(code, START_MS, b"ab") for code in range(7)]
+    assert found == [ExtensionUnit(code, START_MS, b"ab") for code in range(7)]
 
 
 def test_unit_that_fits_nowhere_has_no_address(tmp_path: Path) -> None:
-    assert extension(tmp_path).append(Unit(7, 0, bytes(105))) is None
-    assert extension(tmp_path, 1 << 20).append(Unit(7, 0, bytes(32748))) is None
-    assert extension(tmp_path, 1 << 20).append(Unit(7, 0, bytes(32747))) == FIRST
+    assert extension(tmp_path).append(ExtensionUnit(7, 0, bytes(105))) is None
+    assert extension(tmp_path, 1 << 20).append(ExtensionUnit(7, 0, bytes(32748))) is None
+    assert extension(tmp_path, 1 << 20).append(ExtensionUnit(7, 0, bytes(32747))) == FIRST
 
 
 def test_full_disk_gives_no_address(tmp_path: Path) -> None:
@@ -69,7 +72,7 @@ def test_full_disk_gives_no_address(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     units = extension(tmp_path, allocate=refuse)
-    assert [units.append(Unit(7, 0)), units.append(Unit(7, 0)), units.end] == [None, None, 0]
+    assert [units.append(ExtensionUnit(7, 0)), units.append(ExtensionUnit(7, 0)), units.end] == [None, None, 0]
 
 
 # In a store

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from twisted_mq.cli import quickstart
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.mq import mq
-from twisted_mq.cli.quickstart import Place, steps
+from twisted_mq.cli.quickstart import QuickstartServers, steps
 from twisted_mq.extras import MissingExtra
 
 
@@ -53,7 +53,7 @@ def test_each_step_does_what_it_says(folder: Path) -> None:
 
 
 def test_each_command_has_the_options_that_are_shown(tmp_path: Path) -> None:
-    for step in steps(Place("127.0.0.1:9876", str(tmp_path), None)):
+    for step in steps(QuickstartServers("127.0.0.1:9876", str(tmp_path), None)):
         command: click.Command = mq
         words = list(step.words)
         while isinstance(command, click.Group):

@@ -152,10 +152,10 @@ def export(
     Example:
       mq spark export ~/store --out /data/messages --topic Orders
     """
-    from twisted_mq.spark.commands.export import COLUMNS, Wanted, export
+    from twisted_mq.spark.commands.export import COLUMNS, ExportSelection, export
     from twisted_mq.spark.commands.targets import MESSAGES
 
-    wanted = Wanted(
+    wanted = ExportSelection(
         topics,
         columns or COLUMNS,
         fail_on_data_loss,

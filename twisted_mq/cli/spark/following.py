@@ -13,7 +13,7 @@ import attrs
 import click
 
 if TYPE_CHECKING:
-    from twisted_mq.spark.commands.export import Wanted
+    from twisted_mq.spark.commands.export import ExportSelection
     from twisted_mq.spark.commands.stores import Stores
     from twisted_mq.spark.findings.findings import Findings
 
@@ -21,7 +21,7 @@ COMPACT_TURNS = 60
 """Number of exports between two compactions: an hour, with an export a minute."""
 
 
-def of_turn(wanted: Wanted, turn: int) -> Wanted:
+def of_turn(wanted: ExportSelection, turn: int) -> ExportSelection:
     """Return the selection for one of many exports: the first and then each 60th one compacts."""
     return attrs.evolve(wanted, compact=wanted.compact and turn % COMPACT_TURNS == 0)
 

@@ -39,7 +39,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 Result = TypeVar("Result")
 
 
-class Unit(Protocol):
+class ConsumedUnit(Protocol):
     """The interface of a unit that the consumption of a queue uses."""
 
     group: str
@@ -70,7 +70,7 @@ class QueueConsumption:
 
     log = Logger()
 
-    def __init__(self, unit: Unit, queue: MessageQueue, term: Term) -> None:
+    def __init__(self, unit: ConsumedUnit, queue: MessageQueue, term: Term) -> None:
         self.queue = queue
         self._unit = unit
         self._term = term

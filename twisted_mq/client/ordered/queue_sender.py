@@ -59,7 +59,7 @@ class Send:
     result: SendResult | None = None
 
 
-class Unit(Protocol):
+class SendingUnit(Protocol):
     """The interface of a unit that its queues use."""
 
     group: str
@@ -97,7 +97,7 @@ class QueueSender:
 
     log = Logger()
 
-    def __init__(self, unit: Unit, queue_id: int) -> None:
+    def __init__(self, unit: SendingUnit, queue_id: int) -> None:
         self._unit = unit
         self._queue_id = queue_id
         self._client = unit.client
