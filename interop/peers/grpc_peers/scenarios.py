@@ -22,6 +22,8 @@ from twisted_mq.blocking import Admin
 INVISIBLE_MS = 30_000
 LEAST_INVISIBLE_MS = 10_000
 """Shortest invisibility of a receive."""
+RETURNED_SECONDS = LEAST_INVISIBLE_MS / 1000 + 5.0
+"""The time after that in which a message comes again at the latest."""
 NO_SETTINGS_YET = 'because "settings" is null'
 """From an answer of Apache's proxy alone: ours waits for them."""
 LARGE = "large " * 15_000
@@ -216,6 +218,30 @@ def invisible_time(stage: Stage) -> None:
     assert (message["body"], message["attempt"]) == ("again", 2)
 
 
+def acknowledged_after_a_change(stage: Stage) -> None:
+    """Messages of one receive whose invisible time was changed do not come again once they are acknowledged."""
+    topic, group = stage.topic(), stage.group()
+    producer = stage.producer(topic)
+    for at in range(6):
+        producer.send(topic, f"body {at}")
+    consumer = stage.simple(group, topic)
+    received: list[Record] = []
+
+    def complete() -> bool:
+        received.extend(consumer.receive())
+        return len(received) >= 6
+
+    wait_until(complete, lambda: f"6 messages come; so far {bodies(received)}")
+    for message in received:
+        consumer.change_invisible(message, LEAST_INVISIBLE_MS)
+        consumer.ack(message)
+    came = consumer.receive()
+    until = time.monotonic() + RETURNED_SECONDS
+    while time.monotonic() < until:
+        came += consumer.receive()
+    assert bodies(came) == []
+
+
 def dead_letters(stage: Stage) -> None:
     """A message that is refused more often than the group allows becomes a dead letter."""
     topic, group = stage.topic(), stage.group(retries=1)
@@ -273,6 +299,7 @@ SCENARIOS: dict[str, Callable[[Stage], None]] = {
         recall,
         transaction,
         invisible_time,
+        acknowledged_after_a_change,
         delay,
         fifo,
         push,
