@@ -120,14 +120,14 @@ class Client:
             for number in range(count)
         ]
 
-    def receives(self, count: int) -> list[bytes]:
-        """Return receives of 32 messages each."""
+    def receives(self, count: int, messages: int = BATCH) -> list[bytes]:
+        """Return receives of so many messages each."""
         return [
             self.call(
                 "ReceiveMessage",
                 group=GROUP,
                 message_queue={"topic": TOPIC},
-                batch_size=BATCH,
+                batch_size=messages,
                 invisible_duration={"seconds": 30},
                 filter_expression={"type": 1, "expression": "*"},
                 long_polling_timeout={"seconds": 5},
@@ -195,12 +195,16 @@ def prepare_busy_sends(folder: str, count: int) -> Prepared:
     """So many calls a read as many producers on one connection bring about: all headers come first, then all messages."""
     client = Client(folder)
     client.produce()
-    calls = [frames_of(call) for call in client.sends(count * BATCH)]
-    reads = [
-        b"".join(itertools.chain.from_iterable(zip(*calls[start : start + BATCH], strict=True)))
-        for start in range(0, len(calls), BATCH)
+    return Prepared(client.hand_in, busy_reads(client.sends(count * BATCH)), client.written, client.broker.store.close)
+
+
+def busy_reads(calls: Iterable[bytes]) -> list[bytes]:
+    """Return reads of 32 calls each: all headers, then all messages."""
+    framed = [frames_of(call) for call in calls]
+    return [
+        b"".join(itertools.chain.from_iterable(zip(*framed[start : start + BATCH], strict=True)))
+        for start in range(0, len(framed), BATCH)
     ]
-    return Prepared(client.hand_in, reads, client.written, client.broker.store.close)
 
 
 def consuming(folder: str, messages: int) -> Client:
@@ -213,20 +217,32 @@ def consuming(folder: str, messages: int) -> Client:
     return client
 
 
-def prepare_receives(folder: str, count: int) -> Prepared:
+def prepare_receives(folder: str, count: int, messages: int = BATCH) -> Prepared:
     """Each receive finds messages."""
-    client = consuming(folder, (count + 4) * BATCH)
-    return Prepared(client.hand_in, client.receives(count), client.written, client.broker.store.close)
+    client = consuming(folder, (count + 4) * messages)
+    return Prepared(client.hand_in, client.receives(count, messages), client.written, client.broker.store.close)
 
 
 def prepare_acks(folder: str, count: int) -> Prepared:
     """Each acknowledges another message."""
     client = consuming(folder, count + 4 * BATCH)
+    return Prepared(client.hand_in, client.acks(handles_of(client, count)), client.written, client.broker.store.close)
+
+
+def prepare_busy_acks(folder: str, count: int) -> Prepared:
+    """A read acknowledges the messages of a receive, as a consumer with many threads does."""
+    client = consuming(folder, (count + 4) * BATCH)
+    reads = busy_reads(client.acks(handles_of(client, count * BATCH)))
+    return Prepared(client.hand_in, reads, client.written, client.broker.store.close)
+
+
+def handles_of(client: Client, count: int) -> list[str]:
+    """Receive messages; return their handles."""
     handles: list[str] = []
     while len(handles) < count:
         client.hand_in(client.receives(1)[0])
         handles += client.received()
-    return Prepared(client.hand_in, client.acks(handles[:count]), client.written, client.broker.store.close)
+    return handles[:count]
 
 
 def prepare_frames(folder: str, count: int) -> Prepared:
@@ -252,10 +268,10 @@ def answered(written: bytes, calls: int = 1) -> bool:
     return data_of(written).count(OK) >= calls
 
 
-def found(written: bytes) -> bool:
-    """Return whether a write has a batch of messages."""
+def found(written: bytes, messages: int = BATCH) -> bool:
+    """Return whether a write has so many messages."""
     answers = MessageDecoder(1 << 30).receive_data(data_of(written))
-    return sum(v2.ReceiveMessageResponse.FromString(one).HasField("message") for one in answers) == BATCH
+    return sum(v2.ReceiveMessageResponse.FromString(one).HasField("message") for one in answers) == messages
 
 
 GRPC_PATHS = (
@@ -266,6 +282,8 @@ GRPC_PATHS = (
     ),
     CountedPath("read a gRPC send", prepare_requests, bool, 50, 250),
     CountedPath("gRPC receive of 32", prepare_receives, found, 4, 12, messages=BATCH),
+    CountedPath("gRPC receive of 1", partial(prepare_receives, messages=1), partial(found, messages=1), 20, 60),
     CountedPath("gRPC ack", prepare_acks, answered, 50, 150),
+    CountedPath("gRPC ack, 32 a read", prepare_busy_acks, partial(answered, calls=BATCH), 3, 11, requests=BATCH),
 )
 """In the table's order."""
