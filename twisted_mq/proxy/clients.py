@@ -110,8 +110,10 @@ class Clients:
         self.budget.forget(client)
 
     def on_stream(self, call: Call) -> GrpcClient | None:
-        """Return the client whose present Telemetry stream this is; None for a stream that another one replaced."""
-        client = self._known.get(client_id_of(call))
+        """Return the client whose present Telemetry stream this is; None for one without settings or a valid client id, and
+        for one that another stream replaced.
+        """
+        client = self._known.get(call.metadata.get("x-mq-client-id"))
         return client if client is not None and client.telemetry is call else None
 
     def producers_of(self, topic: str) -> list[GrpcClient]:

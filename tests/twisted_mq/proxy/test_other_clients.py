@@ -63,6 +63,17 @@ def test_language_that_is_not_known_is_other() -> None:
     assert found == {"c0": "OTHER", "c1": "OTHER", "c2": "GO", "c3": "RUST"}
 
 
+@pytest.mark.parametrize("client_id", ["", "\u00e9", "unknown"])
+def test_an_answer_on_a_stream_without_settings_is_dropped(caplog: pytest.LogCaptureFixture, client_id: str) -> None:
+    served = Served()
+    answer = v2.TelemetryCommand(thread_stack_trace={"nonce": "1"}, status={"code": v2.Code.OK})
+    named = {"x_mq_client_id": client_id} if client_id else {}
+    stream = served.wire.call(f"/{v2.SERVICE}/Telemetry", answer, end=False, **named)
+    served.exchange()
+    assert (served.wire.status(stream), served.wire.shared.calls) == (None, 1)
+    assert [one for one in caplog.records if one.levelname in ("ERROR", "CRITICAL")] == []
+
+
 def test_a_receive_without_a_deadline_waits_as_long_as_the_settings_of_the_proxy_allow() -> None:
     served = Served()
     received(served, 1)
