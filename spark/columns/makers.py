@@ -30,6 +30,7 @@ MAX_BATCH_BODY_BYTES = 32 * 1024 * 1024
 """Limit of decompressed bodies: a larger batch is halved, down to single records, because a worker has little memory."""
 _TAGS_COLUMN = "tags"
 _PROPERTIES_COLUMN = "properties"
+_CHEAPEST_COLUMN = "flag"
 _FIRST_MS = -62_135_596_800_000
 _LAST_MS = 253_402_300_799_999
 """End of the range of Python's datetime, the years 1 to 9999; values outside are not valid times."""
@@ -208,13 +209,29 @@ def record_batches(
 
     A row is a message: an inner batch has as many as it has messages.
     """
-    batch = Batch(records, origin, takes_apart=_PROPERTIES_COLUMN in names).only(selection.by_numbers(records))
+    batch = _selected(Batch(records, origin, takes_apart=_PROPERTIES_COLUMN in names), selection)
+    if len(batch):
+        yield from _arrow_batches(batch, names, selection)
+
+
+def count_messages(records: RecordColumns, selection: MessageConditions = EVERYTHING) -> int:
+    """Return the number of rows of `record_batches`. Columns are made only for records with inner batches."""
+    batch = _selected(Batch(records, UNKNOWN, takes_apart=False), selection)
+    batches = holds_messages(batch.records)
+    if not len(batches):
+        return len(batch)
+    inside = batch.records.rows(batches)
+    counted: int = sum(found.num_rows for found in record_batches(inside, (_CHEAPEST_COLUMN,), selection))
+    return len(batch) - len(batches) + counted
+
+
+def _selected(batch: Batch, selection: MessageConditions) -> Batch:
+    batch = batch.only(selection.by_numbers(batch.records))
     if selection.names_topics:
         batch = batch.only(selection.by_topics(batch.topics))
     if selection.tags:
         batch = batch.only(_may_have_tags(batch, selection))
-    if len(batch):
-        yield from _arrow_batches(batch, names, selection)
+    return batch
 
 
 def _may_have_tags(batch: Batch, selection: MessageConditions) -> Mask:

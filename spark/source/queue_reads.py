@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 from pyspark.sql.datasource import InputPartition
 
-from twisted_mq.protocol.columns import Entries, Numbers, Positions
+from twisted_mq.protocol.columns import Entries, Mask, Numbers, Positions
 from twisted_mq.protocol.layouts.derive import derive_dtype
 from twisted_mq.protocol.layouts.queue_entry import BATCH_QUEUE_ENTRY, FILLER_SIZE, QUEUE_ENTRY
 from twisted_mq.protocol.layouts.record import SMALLEST_RECORD
@@ -50,11 +50,13 @@ class Layout:
 
     directory: str
     entry: np.dtype[np.void]
+    messages: str | None = None
+    """Field with the number of messages in the record; None: each record is one."""
 
 
 LAYOUTS = (
     Layout(StorePaths("").consume_queues, derive_dtype(QUEUE_ENTRY)),
-    Layout(StorePaths("").batch_consume_queues, derive_dtype(BATCH_QUEUE_ENTRY)),
+    Layout(StorePaths("").batch_consume_queues, derive_dtype(BATCH_QUEUE_ENTRY), "batch_num"),
 )
 
 
@@ -158,10 +160,32 @@ def read_queue(part: QueuePart) -> Iterator[RecordColumns | Damage | Missing]:
             yield from records_of(log, offsets[inside] - one.first_offset, sizes[inside])
 
 
+def count_entries(part: QueuePart) -> int:
+    """Return the number of messages of the entries that point into the log's files. The log is not read.
+
+    Tags are not compared. Raises FileNotFoundError.
+    """
+    with locate(part.log.store.uri)[0].open_input_file(part.path) as file:
+        entries = entries_at(file, part.layout, part.begin, part.end - part.begin)
+    offsets, sizes = entries["physical_offset"].astype(np.int64), entries["size"].astype(np.int64)
+    kept = _is_followed(part, offsets, sizes)
+    order = np.argsort(offsets[kept], kind="stable")
+    counts = entries[part.layout.messages][kept][order] if part.layout.messages else np.ones(len(order), np.int64)
+    before = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
+    bounds = np.array([(begin, end) for _, begin, end in part.log.pieces()], np.int64).reshape(-1, 2)
+    begins, ends = np.searchsorted(offsets[kept][order], bounds.T)
+    return int((before[ends] - before[begins]).sum())
+
+
+def _is_followed(part: QueuePart, offsets: Positions, sizes: Numbers) -> Mask:
+    found: Mask = (sizes > 0) & (sizes != FILLER_SIZE) & (offsets >= part.log.begin) & (offsets < part.log.end)
+    return found
+
+
 def _followed(part: QueuePart, entries: Entries) -> tuple[Positions, Numbers]:
     """Return (physical offsets, sizes) of the entries to read, ascending."""
     offsets, sizes = entries["physical_offset"].astype(np.int64), entries["size"].astype(np.int64)
-    kept = (sizes > 0) & (sizes != FILLER_SIZE) & (offsets >= part.log.begin) & (offsets < part.log.end)
+    kept = _is_followed(part, offsets, sizes)
     if part.codes:
         codes = entries["tags_code"].astype(np.int64)
         kept &= np.isin(codes, part.codes) | (codes < SMALLEST_TAGS_CODE)

@@ -64,14 +64,17 @@ class LogSplit(InputPartition):
     __hash__ = None  # type: ignore[assignment]
 
 
-def plan_splits(ranges: Iterable[StoreRange], part_bytes: int | None = None, min_parts: int = 1) -> list[LogSplit]:
+def plan_splits(
+    ranges: Iterable[StoreRange], part_bytes: int | None = None, min_parts: int = 1, together: int = 1
+) -> list[LogSplit]:
     """Return the splits of stores, in physical order for each store; none if there is nothing to read.
 
-    A split has approximately `part_bytes`, fewer if `min_parts` requires it: small files share one, large ones are cut.
+    A split has approximately `together` times `part_bytes`, fewer if `min_parts` requires it: small files share one, large ones
+    are cut.
     """
     ranges = list(ranges)
     total = sum(one.size_bytes for one in ranges)
-    most = part_bytes or max(DEFAULT_PART_BYTES, 2 * total // MOST_PARTS + 1)
+    most = together * (part_bytes or max(DEFAULT_PART_BYTES, 2 * total // MOST_PARTS + 1))
     most = max(SMALLEST_PART_BYTES, min(most, total // max(1, min_parts)))
     return [LogSplit(part) for one in ranges for part in _cut(one, most)]
 

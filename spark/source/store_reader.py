@@ -30,11 +30,14 @@ log = logging.getLogger(__name__)
 class StoreReader(DataSourceReader):
     """Reader of a batch. It has only options, columns and the ends of the logs, so it can be sent to tasks."""
 
-    def __init__(self, options: ReadOptions, columns: Sequence[str], ends: Ends | None = None) -> None:
-        """`ends` None: the ends of the logs when the read is planned."""
+    def __init__(
+        self, options: ReadOptions, columns: Sequence[str], ends: Ends | None = None, parts_together: int = 1
+    ) -> None:
+        """`ends` None: the ends of the logs when the read is planned. A split of a log has so many parts of maxPartitionBytes."""
         self.options = options
         self.columns = columns
         self.ends = ends
+        self.parts_together = parts_together
 
     @property
     def pushFilters(self) -> PushedFilters:
@@ -44,6 +47,10 @@ class StoreReader(DataSourceReader):
         self.options = narrowed(self.options, filters)
 
     def partitions(self) -> list[LogSplit | QueueSplit]:
+        with settled():
+            return self._planned()
+
+    def _planned(self) -> list[LogSplit | QueueSplit]:
         options = self.options
         planned_ranges = plan_ranges(options, log_ends(options) if self.ends is None else self.ends)
         ranges = as_one_log(planned_ranges, options)
@@ -54,7 +61,7 @@ class StoreReader(DataSourceReader):
             planned = [plan_queues(log, options.selection) for log in ranges]
             splits += itertools.chain.from_iterable(found for found, _ in planned)
             ranges = [rest for _, rest in planned]
-        return splits + plan_splits(ranges, options.part_bytes, options.min_parts)
+        return splits + plan_splits(ranges, options.part_bytes, options.min_parts, self.parts_together)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the record batches of one split. Raises DataLost with failOnDataLoss, DamagedLog with failOnDamage."""
@@ -70,13 +77,21 @@ def as_batches(
     """Yield these columns of the selected messages of a store. Raises DataLost, DamagedLog if the options require it."""
     origin = Origin(store.name, store.broker_name)
     with settled():
-        for piece in pieces:
-            if isinstance(piece, Damage):
-                _report_damage(store, piece, options)
-            elif isinstance(piece, Missing):
-                report_missing(piece, options.fail_on_data_loss, options.quarantine)
-            else:
-                yield from record_batches(piece, columns, options.selection, origin)
+        for records in intact_pieces(store, pieces, options):
+            yield from record_batches(records, columns, options.selection, origin)
+
+
+def intact_pieces(
+    store: Store, pieces: Iterable[RecordColumns | Damage | Missing], options: ReadOptions
+) -> Iterator[RecordColumns]:
+    """Yield the records, and report what is damaged or missing. Raises DataLost, DamagedLog if the options require it."""
+    for piece in pieces:
+        if isinstance(piece, Damage):
+            _report_damage(store, piece, options)
+        elif isinstance(piece, Missing):
+            report_missing(piece, options.fail_on_data_loss, options.quarantine)
+        else:
+            yield piece
 
 
 def _report_damage(store: Store, damage: Damage, options: ReadOptions) -> None:

@@ -86,7 +86,14 @@ def test_counts_of_tasks_are_those_of_rows(session: SparkSession, captured: Call
     register(session)
     path = captured(store)
     topic = expected_messages(store)[0]["topic"]
-    for options in ({}, {"topic": topic}, {"through": "queues", "topic": topic}, {"endTime": "0"}):
+    queues = {"through": "queues"}
+    for options in (
+        {},
+        {"topic": topic},
+        {**queues, "topic": topic},
+        {**queues, "topicPattern": ".*"},
+        {"endTime": "0"},
+    ):
         parts = session.read.format("rocketmq.count").options(maxPartitionBytes="32k", **options).load(path).collect()
         assert sum(row.messages for row in parts) == read(session, path, **options).count(), options
         assert {row.store for row in parts} <= {path}
