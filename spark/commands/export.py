@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from twisted_mq.spark.columns.schema import COLUMN_NAMES
 from twisted_mq.spark.commands.alone import alone
 from twisted_mq.spark.commands.compaction import FOLDER, Compacted
+from twisted_mq.spark.commands.file_plan import MEASURED, measured, planned, spread
 from twisted_mq.spark.commands.formats import TARGETS
 from twisted_mq.spark.commands.slices import Slice, gathered, lost_figures, tag_of, work
 from twisted_mq.spark.commands.stores import Stores
@@ -39,7 +40,9 @@ _KINDS: Kinds = {"topic": Kind.TEXT, "day": Kind.TEXT, "messages": Kind.COUNT, "
 _MICROSECONDS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 """Type of times in files; other readers have no statistics for Spark's default type."""
 _FILE_SIZE = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
-"""Approximate size of the rows of one topic and day in a task; small topics share a task, and each has one file."""
+"""Approximate size of the rows in a task, for slices without a plan; each topic's day has one file there."""
+_SMALL_SLICE = 16
+"""A slice needs no plan if a file is at least so many times as large."""
 FILE_BYTES = 256 << 20
 STORES_AT_ONCE = 4
 """Number of stores whose slices are written at once; the files of one slice are always written at once."""
@@ -166,13 +169,13 @@ def _export_slice(
     """Write one slice and make it a part of the table."""
     system, root = locate(out)
     staging = f"{_STAGING}/{done.run}/{piece.key}"
-    rows = _rows(stores, piece, wanted).withColumns({name: F.col(of) for name, of in target.partitions.items()})
-    if DAY not in target.partitions:
-        rows = rows.drop(DAY)
-    folders = [F.col(name) for name in target.partitions]
+    rows, most_rows = _in_tasks(stores, piece, wanted)
+    rows = rows.withColumns({name: F.col(of) for name, of in target.partitions.items()})
+    unwanted = {DAY, "physicalOffset"} - {*target.partitions, *wanted.columns}
     order = [name for name in ("physicalOffset", "queueOffset") if name in rows.columns]
-    by_folder = rows.hint("rebalance", *folders).sortWithinPartitions(*folders, *order)
-    by_folder.write.partitionBy(*target.partitions).parquet(f"{out.rstrip('/')}/{staging}")
+    by_folder = rows.sortWithinPartitions(*target.partitions, *order).drop(*unwanted)
+    writer = by_folder.write.partitionBy(*target.partitions).option("maxRecordsPerFile", most_rows)
+    writer.parquet(f"{out.rstrip('/')}/{staging}")
     added = _moved(system, root, staging, _prefix(piece.key, piece.begin))
     with done.lock:
         target.add(piece, added)
@@ -181,11 +184,25 @@ def _export_slice(
     system.delete_dir(f"{root}/{staging}")
 
 
-def _rows(stores: Stores, piece: Slice, wanted: ExportSelection) -> DataFrame:
-    """Return the selected columns, and DAY."""
+def _in_tasks(stores: Stores, piece: Slice, wanted: ExportSelection) -> tuple[DataFrame, int]:
+    """Return the rows in the tasks that write them, and the most rows of a file; 0: no limit.
+
+    A slice that is much smaller than a file needs no plan: Spark writes a file of each topic's day.
+    """
+    rows = _rows(stores, piece, wanted, (*wanted.columns, "physicalOffset"))
+    if (piece.end - piece.begin) * _SMALL_SLICE > wanted.file_bytes:
+        tasks = int(stores.session.conf.get("spark.sql.shuffle.partitions") or 1)
+        plan = planned(measured(_rows(stores, piece, wanted, MEASURED)), wanted.file_bytes, tasks)
+        if plan.placed:
+            return spread(rows, plan), plan.most_rows
+    return rows.hint("rebalance", "topic", DAY), 0
+
+
+def _rows(stores: Stores, piece: Slice, wanted: ExportSelection, columns: Iterable[str]) -> DataFrame:
+    """Return these columns of the selected messages, topic, storeTimestamp and DAY."""
     of_one = attrs.evolve(stores, ends={piece.store: piece.end})
     chosen = {"topic": ",".join(wanted.topics)} if wanted.topics else {}
-    names = dict.fromkeys((*wanted.columns, "topic", "storeTimestamp"))
+    names = dict.fromkeys((*columns, "topic", "storeTimestamp"))
     loss = {} if wanted.fail_on_data_loss else {"failOnDataLoss": "false"}
     messages = of_one.messages(names, {piece.store: piece.begin}, **chosen, **loss)
     if not wanted.topics:

@@ -38,6 +38,7 @@ class Job:
     out: str
     paths: Sequence[str]
     compact: bool = False
+    file_bytes: int = export.FILE_BYTES
     change: int = 0
     is_before: bool = True
     """True: the change is not made any more."""
@@ -67,7 +68,8 @@ def drive(java: Java, job: Job, tell: Connection) -> None:
     """Run one export in a process of its own. Tells each stage, and at last the number of changes."""
     changes = plant(job, tell.send)
     session = java.session()
-    export.export(Stores.opened(session, job.paths), 0, job.out, job.kind, export.ExportSelection(compact=job.compact))
+    wanted = export.ExportSelection(compact=job.compact, file_bytes=job.file_bytes)
+    export.export(Stores.opened(session, job.paths), 0, job.out, job.kind, wanted)
     tell.send(next(changes) - 1)
     os._exit(0)  # Java belongs to the others
 

@@ -31,6 +31,7 @@ from tests.spark.commands.test_export import DAY_MS, READERS
 from tests.spark.java import INTERPRETED, SHORT_LIVED
 from tests.spark.stores import BORN_MS, StoreWriter
 from tests.spark_proof.export_driver import COMMIT, MERGE, PRELOADED, WRITE, Java, Job, drive
+from twisted_mq.spark.commands import export
 from twisted_mq.spark.session import SETTINGS, local_session
 
 KINDS = sorted(READERS)
@@ -40,6 +41,8 @@ LONGEST_SECONDS = {WRITE: 1.0, COMMIT: 0.1, MERGE: 0.1}
 CHECK_KILLS = 10
 """Kills of one format, one behind the other, before its table is checked whole."""
 FILE_BYTES = 8192
+TABLE_FILE_BYTES = (export.FILE_BYTES, 65536)
+"""For the second one an export plans the files of its slices."""
 MESSAGES = 40
 """Messages that each store gets before an export: two log files."""
 TOPICS = ("Orders", "Bills", "%RETRY%audit")
@@ -109,6 +112,7 @@ class Exports:
             str(self.directory / "out"),
             [str(store.root) for store in self._stores],
             compact=what == MERGE or self.random.random() < COMPACTING,
+            file_bytes=self.random.choice(TABLE_FILE_BYTES),
             change=self.random.randint(1, self._changes) if what == CHANGE else 0,
             is_before=self.random.random() < 0.5,
         )

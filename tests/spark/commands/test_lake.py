@@ -13,7 +13,9 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from moto.server import ThreadedMotoServer
 from pyarrow import fs
+from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
@@ -102,6 +104,25 @@ def test_a_catalog_by_option(session: SparkSession, writer: StoreWriter, tmp_pat
     ):
         with pytest.raises(WrongOption, match=reason):
             export(stores, 50, str(tmp_path / "out"), "iceberg", wanted)
+
+
+def test_a_table_in_glue_grows_and_is_merged(session: SparkSession, writer: StoreWriter, tmp_path: Path) -> None:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    keys = {"glue.region": "us-east-1", "glue.access-key-id": "key", "glue.secret-access-key": "secret"}
+    catalog = {"name": "central", "type": "glue", "glue.endpoint": f"http://{host}:{port}", **keys}
+    try:
+        for number in range(2):
+            writer.append("Orders", b"%d" % number)
+            wanted = ExportSelection(catalog=catalog, table="lake.orders", compact=number == 1)
+            export(Stores.opened(session, [writer.write()]), 50, str(tmp_path / "out"), "iceberg", wanted)
+        table = load_catalog(**catalog).load_table("lake.orders")
+        rows = table.scan().to_arrow().sort_by("physicalOffset")
+        assert rows["physicalOffset"].to_pylist() == writer.positions
+        assert len(list(table.scan().plan_files())) == 1
+    finally:
+        server.stop()
 
 
 def test_readers_open_the_files_of_a_topic_and_day_alone(
