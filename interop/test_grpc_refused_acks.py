@@ -1,0 +1,79 @@
+"""The gRPC push consumers where the broker's store refuses acknowledgements for a while: nothing is lost, and all go on.
+
+The store takes some records for each second only. So it takes some acknowledgements of messages that were received together, and
+refuses the others until the messages come again. Apache's servers answer with success to all of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from interop.peers.clients import PushConsumer, bodies
+from interop.peers.grpc_peers.clients import CLIENTS
+from interop.peers.grpc_peers.proxies import GrpcServers, servers_at
+from interop.peers.grpc_peers.scenarios import Stage
+from interop.peers.process import wait_until
+from interop.peers.servers import running
+from twisted_mq.blocking import Admin
+from twisted_mq.protocol.errors import BrokerError
+
+pytestmark = pytest.mark.peer
+
+QUICK = {"defaultInvisibleTimeMills": 10_000, "renewAheadTimeMillis": 4_000, "renewSchedulePeriodMillis": 1_000}
+MESSAGES = 8
+"""The number of messages for each client."""
+RECORDS_OF_SECOND = 6
+"""More are refused at random, and all beyond twice as many."""
+REFUSED = "revive log not written"
+SECONDS = 240.0
+
+
+@pytest.fixture(params=["ours local", "ours before ours"])
+def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GrpcServers]:
+    servers = servers_at(request.param, tmp_path / "servers")
+    file = tmp_path / "quick.json"
+    file.write_text(json.dumps(QUICK))
+    servers.settings = {"timerCongestNumEachSlot": RECORDS_OF_SECOND, "proxyConfigPath": file}
+    servers.proxy_settings = QUICK
+    with running(servers) as servers:
+        yield servers
+
+
+def test_consumers_take_everything_and_end_with_nothing_in_flight(servers: GrpcServers, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        admin = stack.enter_context(Admin(servers.name_server))
+        consumers: dict[str, tuple[PushConsumer, str]] = {}
+        for name, client in CLIENTS.items():
+            peer = client.start(servers.address, tmp_path)
+            stack.callback(peer.close)
+            stage = Stage(client, peer, admin)
+            topic, group = stage.topic(), stage.group()
+            consumers[name] = stage.push(group, topic), group
+            producer = stage.producer(topic)
+            for number in range(MESSAGES):
+                producer.send(topic, f"body {number}")
+            stack.callback(stage.stop)
+        expected = {f"body {number}" for number in range(MESSAGES)}
+        for consumer, _ in consumers.values():
+            consumer.wait_bodies(expected, SECONDS)
+        assert REFUSED in servers.broker_process.output()
+
+        def held() -> dict[str, int]:
+            return {name: in_flight(admin, group, one.topic) for name, (one, group) in consumers.items()}
+
+        wait_until(lambda: not any(held().values()), lambda: f"nothing is in flight; {held()}", SECONDS)
+        assert all(set(bodies(consumer.messages)) == expected for consumer, _ in consumers.values())
+
+
+def in_flight(admin: Admin, group: str, topic: str) -> int:
+    """Return how many messages a group holds, with those that came again."""
+    try:
+        lags = admin.lag(group)
+    except BrokerError:  # no retry topic: nothing came again
+        lags = admin.lag(group, topic)
+    return sum(one.in_flight for one in lags)
