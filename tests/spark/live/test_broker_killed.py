@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from interop.peers.process import free_port
+from interop.peers.process import free_port, wait_until
 from tests.spark.live.brokers import NOW_MS, Broker
 from tests.support.embedded import EmbeddedProcess
 from twisted_mq.spark.live.cluster import Cluster
@@ -86,6 +86,36 @@ def test_a_stream_outlasts_a_broker_and_its_name_server(server: EmbeddedProcess)
     back.join()
     batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
     assert [row["body"] for batch in batches for row in batch.to_pylist()] == numbered(10)
+    reader.stop()
+
+
+def test_restarts_in_a_row_end_no_stream(server: EmbeddedProcess) -> None:
+    """Planning and reading go on meanwhile; a broker that was asked to end answers in another way than a killed one."""
+    broker = of(server)
+    topic = broker.topic(1)
+    broker.send(topic, numbered(10))
+    given = {"nameServer": server.name_server, "topic": topic, "startingOffsets": "earliest"}
+    reader = LiveStreamReader(live_options(given), ["body"])
+    begin = reader.initialOffset()
+
+    def restart() -> None:
+        for number in range(3):
+            server.stop()
+            server.start()
+            broker.send(topic, numbered(20 + 10 * number)[-10:])
+            wait_until(lambda: len(found) == 20 + 10 * number, "the stream read what was sent", 60)  # noqa: B023
+
+    found: list[bytes] = []
+    restarts = threading.Thread(target=restart)
+    restarts.start()
+    rounds = 0
+    while restarts.is_alive():
+        end = reader.latestOffset(begin, ReadAllAvailable())
+        batches = [batch for part in reader.partitions(begin, end) for batch in reader.read(part)]
+        found += [row["body"] for batch in batches for row in batch.to_pylist()]
+        begin, rounds = end, rounds + 1
+    assert found == numbered(40)
+    assert rounds > 3
     reader.stop()
 
 
