@@ -20,6 +20,8 @@ from typing import Any
 
 from interop.peers.process import PeerFailed, Process, wait_until
 from tests.fuzz.run import ask
+from tests.fuzz.values import TOPICS as FUZZ_TOPICS
+from tests.siege.names import TOPICS
 from tests.siege.outcome import Outcome, broken_promises, slow
 from tests.siege.servers import SiegeServers
 from tests.soak.servers import ROOT, Log, anonymous_mib, processor_seconds
@@ -27,6 +29,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.index import IndexSizes
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.storage.check import check_store
+from twisted_mq.storage.interfaces import Inconsistency
 
 SAMPLE_SECONDS = 0.5
 HONEST_END_SECONDS = 180.0
@@ -133,7 +136,8 @@ class Siege:
         outcome = self.outcome
         sizes = IndexSizes(100_000, 400_000)
         for store in (self._servers.store, self._servers.slave_store):
-            outcome.wrong += [f"{store.name}: {one}" for one in check_store(str(store), index_sizes=sizes)]
+            problems = check_store(str(store), index_sizes=sizes)
+            outcome.wrong += [f"{store.name}: {one}" for one in problems if not of_deleted_topic(one)]
         different = different_files(self._servers.slave_store, self._servers.store)
         outcome.wrong += [f"the slave's log is not its master's: {name}" for name in different]
         for name, process in self._servers.processes.items():
@@ -142,6 +146,14 @@ class Siege:
             outcome.longest_turns[name] = log.long_turns[:5]
             outcome.logs_mib[name] = round(len(log.text) / MIB, 2)
             outcome.faults += [one[:500] for one in log.faults]
+
+
+def of_deleted_topic(problem: Inconsistency) -> bool:
+    """Return True for a record of a stranger's topic that no queue entry leads to: strangers delete their topics, and make some
+    of them again without a message. The store does not tell such a topic from one that lost its queue.
+    """
+    topic = problem.path.partition("/")[0]
+    return topic in FUZZ_TOPICS and topic not in TOPICS and problem.problem.startswith("no entry leads to")
 
 
 def different_files(slave: Path, master: Path) -> list[str]:

@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from tests.siege.outcome import Outcome, broken_promises, slow
-from tests.siege.run import Siege, different_files
+from tests.siege.run import Siege, different_files, of_deleted_topic
+from twisted_mq.storage.interfaces import Inconsistency
 
 SECONDS = float(os.environ.get("SIEGE_SECONDS", "15"))
 PATIENCE_SECONDS = 60.0
@@ -50,3 +51,10 @@ def test_a_slaves_log_is_a_beginning_of_its_masters(tmp_path: Path) -> None:
         (tmp_path / name / "commitlog" / "0").write_bytes(data)
     assert different_files(tmp_path / "slave", tmp_path / "master") == []
     assert different_files(tmp_path / "slave", tmp_path / "other") == ["0"]
+
+
+def test_only_topics_that_strangers_delete_may_lack_their_queues() -> None:
+    lacks = "no entry leads to the record at 103995690"
+    problems = [Inconsistency("%RETRY%fuzzers/0", 0, lacks), Inconsistency("Siege/0", 0, lacks),
+                Inconsistency("FuzzA/0", 0, "leads to 7, where no record of this queue offset is")]  # fmt: skip
+    assert [of_deleted_topic(one) for one in problems] == [True, False, False]

@@ -20,6 +20,7 @@ from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.static_topics import StaticTopics
 from twisted_mq.broker.topics.topic_attributes import GROUP_ATTRIBUTES, MESSAGE_TYPE, altered, parse_changes
 from twisted_mq.broker.topics.topic_config_manager import MOST_QUEUES, TopicConfigManager
+from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import (
     MessageQueue,
     SubscriptionGroupConfig,
@@ -59,6 +60,8 @@ DEFAULT_REMARK = "not set any response code"
 
 class AdminTopicsProcessor:
     """Creates, alters, lists and deletes topics and groups."""
+
+    log = Logger()
 
     def __init__(
         self,
@@ -120,11 +123,12 @@ class AdminTopicsProcessor:
             raise BrokerError(ResponseCode.INVALID_PARAMETER, f"The topic[{topic}] is conflict with system topic.")
         groups = self._offsets.groups_of(topic) if self._options.clear_retry_topic_when_delete_topic else []
         for name in (topic, *(retried for group in groups for retried in pop_retry_topics(topic, group))):
-            self._delete(name)
+            self._delete(name, channel)
         return then(self._long.turns.run("files", files_deleted(self._store)), lambda _: command.answer())
 
-    def _delete(self, topic: str) -> None:
+    def _delete(self, topic: str, channel: Channel) -> None:
         if self._topics.delete(topic):
+            self.log.info("topic deleted with its queues: topic={t} peer={p}", t=topic, p=channel.address)
             self._static.delete(topic)
             self._offsets.remove_topic(topic)
             self._pop.forget_topic(topic)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from twisted.internet import defer
+from twisted.logger import capturedLogs, formatEvent
 
 from tests.support.broker import BrokerInMemory, Peer, anywhere
 from twisted_mq.protocol.bodies import (
@@ -146,8 +147,12 @@ def test_deleted_topic_takes_its_offsets_and_queues_along() -> None:
     put(broker, "T", 0)
     broker.controller.offsets.commit("G", "T", 0, 1)
     broker.controller.offsets.commit("G", "T2", 0, 1)
-    answer = broker.connect().ask(DELETE, {"topic": "T"})
+    with capturedLogs() as logged:
+        answer = broker.connect().ask(DELETE, {"topic": "T"})
+        broker.connect().ask(DELETE, {"topic": "T"})
     assert (answer.code, answer.remark) == (0, None)
+    lines = [formatEvent(one) for one in logged if "deleted" in one["log_format"]]
+    assert [line.rpartition(":")[0] for line in lines] == ["topic deleted with its queues: topic=T peer=127.0.0.1"]
     assert (broker.controller.topics.get("T"), broker.registered[-1]) == (None, None)
     assert broker.controller.offsets.offsets == {"T2@G": {0: 1}}
     assert broker.store.queue_ids("T") == []
