@@ -13,7 +13,7 @@ import logging
 import re
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 
 import attrs
@@ -56,12 +56,15 @@ class Kind:
     acknowledged: set[str] = attrs.field(factory=set)
     delivered: Counter[str] = attrs.field(factory=Counter)
     not_to_be_delivered: set[str] = attrs.field(factory=set)
-    ms: list[float] = attrs.field(factory=list)
+    ms_of_minute: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
+    """Minute of the run -> the times of its sends in ms."""
     errors: Counter[str] = attrs.field(factory=Counter)
     early: int = 0
 
     def outcome(self) -> dict[str, object]:
-        """As JSON shows it."""
+        """As JSON shows it. `p99_ms_of_minutes` tells whether a few minutes are slow, or all."""
+        minutes = [sorted(ms) for _, ms in sorted(self.ms_of_minute.items())]
+        ms = [one for minute in minutes for one in minute]
         return {
             "acknowledged": len(self.acknowledged),
             "errors": dict(self.errors),
@@ -70,9 +73,10 @@ class Kind:
             "unknown": len({name for name in self.delivered if name.startswith("siege-")} - self.attempted),
             "again": sum(count - 1 for count in self.delivered.values()),
             "early": self.early,
-            "p50_ms": round(percentile(self.ms, 50), 2),
-            "p99_ms": round(percentile(self.ms, 99), 2),
-            "most_ms": round(max(self.ms), 2),
+            "p50_ms": round(percentile(ms, 50), 2),
+            "p99_ms": round(percentile(ms, 99), 2),
+            "p99_ms_of_minutes": [round(minute[len(minute) * 99 // 100]) for minute in minutes],
+            "most_ms": round(max(ms), 2),
         }  # fmt: skip
 
 
@@ -137,7 +141,8 @@ class Load:
         except Exception as error:  # each is told at the end
             self.kinds[kind].errors[_NUMBER.sub("N", f"{type(error).__name__}: {error}")[:200]] += 1
         else:
-            self.kinds[kind].ms.append(1000 * (time.monotonic() - due))
+            minute = int(int(name.rpartition("-")[2]) / RATES[kind] // 60)
+            self.kinds[kind].ms_of_minute[minute].append(1000 * (time.monotonic() - due))
 
     async def _send(self, producer: Producer, kind: str, message: Message) -> None:
         await producer.send(message, timeout=self._timeout)
@@ -173,7 +178,9 @@ class Load:
 
     async def _drained(self) -> None:
         end = time.monotonic() + DRAIN_SECONDS
-        while time.monotonic() < end and any(kind.outcome()["missing"] for kind in self.kinds.values() if kind.ms):
+        while time.monotonic() < end and any(
+            kind.outcome()["missing"] for kind in self.kinds.values() if kind.ms_of_minute
+        ):
             await asyncio.sleep(0.5)
 
 
