@@ -24,6 +24,11 @@ SIDE_BY_SIDE = 24
 """Scenarios at a time: two cores are busy with these, and clients do not time out."""
 CASES = [(client, scenario) for scenario in SCENARIOS for client, one in CLIENTS.items() if scenario not in one.lacks]
 
+FORGOTTEN = {("Apache's local", "acknowledged_after_a_change")}
+"""Places and scenarios where messages come again although they are acknowledged, with 5.3.3: its proxy in local mode, with each
+client, after a change of their invisible time.
+"""
+
 Outcomes = dict[tuple[str, str], Future[None]]
 
 
@@ -57,5 +62,11 @@ def chosen(request: pytest.FixtureRequest) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("client", "scenario"), CASES)
-def test_client_gets_done_what_its_scenario_asks(outcomes: Outcomes, client: str, scenario: str) -> None:
-    outcomes[client, scenario].result()
+def test_client_gets_done_what_its_scenario_asks(
+    request: pytest.FixtureRequest, outcomes: Outcomes, client: str, scenario: str
+) -> None:
+    if (request.node.callspec.params["outcomes"], scenario) in FORGOTTEN:
+        with pytest.raises(AssertionError, match="body"):
+            outcomes[client, scenario].result()
+    else:
+        outcomes[client, scenario].result()

@@ -25,7 +25,7 @@ from twisted_mq.protocol.errors import BrokerError
 pytestmark = pytest.mark.peer
 
 QUICK = {"defaultInvisibleTimeMills": 10_000, "renewAheadTimeMillis": 4_000, "renewSchedulePeriodMillis": 1_000}
-MESSAGES = 8
+MESSAGES = 16
 """The number of messages for each client."""
 RECORDS_OF_SECOND = 6
 """More are refused at random, and all beyond twice as many."""
@@ -47,17 +47,21 @@ def servers(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[GrpcServ
 def test_consumers_take_everything_and_end_with_nothing_in_flight(servers: GrpcServers, tmp_path: Path) -> None:
     with ExitStack() as stack:
         admin = stack.enter_context(Admin(servers.name_server))
-        consumers: dict[str, tuple[PushConsumer, str]] = {}
+        stages: list[tuple[str, Stage, str]] = []
         for name, client in CLIENTS.items():
             peer = client.start(servers.address, tmp_path)
             stack.callback(peer.close)
             stage = Stage(client, peer, admin)
-            topic, group = stage.topic(), stage.group()
-            consumers[name] = stage.push(group, topic), group
+            stack.callback(stage.stop)
+            stages.append((name, stage, stage.topic()))
+        for _, stage, topic in stages:
             producer = stage.producer(topic)
             for number in range(MESSAGES):
                 producer.send(topic, f"body {number}")
-            stack.callback(stage.stop)
+        consumers: dict[str, tuple[PushConsumer, str]] = {}
+        for name, stage, topic in stages:  # all messages are there: each consumer receives many in one second
+            group = stage.group()
+            consumers[name] = stage.push(group, topic), group
         expected = {f"body {number}" for number in range(MESSAGES)}
         for consumer, _ in consumers.values():
             consumer.wait_bodies(expected, SECONDS)
