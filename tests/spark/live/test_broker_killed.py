@@ -15,6 +15,7 @@ from tests.spark.live.brokers import NOW_MS, Broker
 from tests.support.embedded import EmbeddedProcess
 from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.errors import BrokerSilent, NameServersSilent
+from twisted_mq.spark.live.offset_maps import OffsetMap
 from twisted_mq.spark.live.options import live_options
 from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
@@ -38,6 +39,25 @@ def of(server: EmbeddedProcess) -> Broker:
 
 def numbered(count: int) -> list[bytes]:
     return [b"%06d" % number for number in range(count)]
+
+
+def topic_of_ten(broker: Broker) -> str:
+    """Return a topic of one queue with ten messages."""
+    topic = broker.topic(1)
+    broker.send(topic, numbered(10))
+    return topic
+
+
+def stream_of_bodies(server: EmbeddedProcess, topic: str) -> LiveStreamReader:
+    """Return a stream of a topic from its begin."""
+    given = {"nameServer": server.name_server, "topic": topic, "startingOffsets": "earliest"}
+    return LiveStreamReader(live_options(given), ["body"])
+
+
+def bodies_between(reader: LiveStreamReader, begin: OffsetMap, end: OffsetMap) -> list[bytes]:
+    """Return what the stream reads between two offsets."""
+    batches = [batch for part in reader.partitions(begin, end) for batch in reader.read(part)]
+    return [row["body"] for batch in batches for row in batch.to_pylist()]
 
 
 def test_a_read_goes_on_where_it_was(server: EmbeddedProcess) -> None:
@@ -73,29 +93,22 @@ def test_writing_goes_on_and_nothing_is_lost(server: EmbeddedProcess) -> None:
 
 
 def test_a_stream_outlasts_a_broker_and_its_name_server(server: EmbeddedProcess) -> None:
-    broker = of(server)
-    topic = broker.topic(1)
-    broker.send(topic, numbered(10))
-    given = {"nameServer": server.name_server, "topic": topic, "startingOffsets": "earliest"}
-    reader = LiveStreamReader(live_options(given), ["body"])
+    reader = stream_of_bodies(server, topic_of_ten(of(server)))
     start = reader.initialOffset()
     server.kill()
     back = threading.Timer(6, server.start)  # five tries are over after 3 s
     back.start()
     end = reader.latestOffset(start, ReadAllAvailable())
     back.join()
-    batches = [batch for part in reader.partitions(start, end) for batch in reader.read(part)]
-    assert [row["body"] for batch in batches for row in batch.to_pylist()] == numbered(10)
+    assert bodies_between(reader, start, end) == numbered(10)
     reader.stop()
 
 
 def test_restarts_in_a_row_end_no_stream(server: EmbeddedProcess) -> None:
     """Planning and reading go on meanwhile; a broker that was asked to end answers in another way than a killed one."""
     broker = of(server)
-    topic = broker.topic(1)
-    broker.send(topic, numbered(10))
-    given = {"nameServer": server.name_server, "topic": topic, "startingOffsets": "earliest"}
-    reader = LiveStreamReader(live_options(given), ["body"])
+    topic = topic_of_ten(broker)
+    reader = stream_of_bodies(server, topic)
     begin = reader.initialOffset()
 
     def restart() -> None:
@@ -111,8 +124,7 @@ def test_restarts_in_a_row_end_no_stream(server: EmbeddedProcess) -> None:
     rounds = 0
     while restarts.is_alive():
         end = reader.latestOffset(begin, ReadAllAvailable())
-        batches = [batch for part in reader.partitions(begin, end) for batch in reader.read(part)]
-        found += [row["body"] for batch in batches for row in batch.to_pylist()]
+        found += bodies_between(reader, begin, end)
         begin, rounds = end, rounds + 1
     assert found == numbered(40)
     assert rounds > 3
@@ -121,8 +133,7 @@ def test_restarts_in_a_row_end_no_stream(server: EmbeddedProcess) -> None:
 
 def test_one_that_stays_away_is_named_with_who_asked(server: EmbeddedProcess) -> None:
     broker = of(server)
-    topic = broker.topic(1)
-    broker.send(topic, numbered(10))
+    topic = topic_of_ten(broker)
     cluster = broker.cluster()
     (queue,) = cluster.readable_queues(topic)
     pull = StretchPull(Stretch(queue, 0, 10), "G", PullSelection(), PullLimits())

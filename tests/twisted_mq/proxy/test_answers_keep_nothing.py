@@ -19,14 +19,16 @@ ANSWERS = 5_000
 LEAST_KEPT = ANSWERS * 32
 """The bytes of their message ids alone."""
 NOTHING = cast(Any, None)
+ACKS = PlainAcks(NOTHING, NOTHING, NOTHING)
+SENDS = PlainSends(NOTHING, NOTHING, NOTHING)
 
 
-def to_ack(acks: PlainAcks = PlainAcks(NOTHING, NOTHING, NOTHING)) -> bytes:  # noqa: B008
-    return acks._answered(Ack("T", "group", "01" * 17, "receipt " * 20))
+def to_ack() -> bytes:
+    return ACKS._answered(Ack("T", "group", "01" * 17, "receipt " * 20))
 
 
-def to_send(sends: PlainSends = PlainSends(NOTHING, NOTHING, NOTHING)) -> bytes:  # noqa: B008
-    return sends._answered("01" * 17, 7)
+def to_send() -> bytes:
+    return SENDS._answered("01" * 17, 7)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ class FlowMonitor:
         self._clock = clock
         self._phase = phase
         self._limit = limit
-        self._second = math.floor(clock.seconds() - phase)
+        self._second = self._this_second()
         self._counted = 0
         self._before = 0
 
@@ -48,7 +48,10 @@ class FlowMonitor:
         return self._before
 
     def _roll(self) -> None:
-        now = math.floor(self._clock.seconds() - self._phase)
+        now = self._this_second()
         if now != self._second:
             self._before = self._counted if now == self._second + 1 else 0
             self._second, self._counted = now, 0
+
+    def _this_second(self) -> int:
+        return math.floor(self._clock.seconds() - self._phase)
