@@ -32,6 +32,9 @@
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
 # trial, everything else under pytest. tests/conftest.py marks those TestCases "trial"; `pytest` without -m runs all.
 
+# Bytecode is kept, as that of an installed package is: a broker starts in 0.3 s less. Tools that change sources keep none.
+unexport PYTHONDONTWRITEBYTECODE
+
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help

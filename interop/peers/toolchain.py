@@ -45,8 +45,10 @@ _start_options = list(QUICK_START)
 
 
 def use_top_speed() -> None:
-    """From now on in this process: virtual machines that compile as far as they can, which benchmarks need."""
+    """From now on in this process: virtual machines compile as far as they can, and Python's programs keep their bytecode, as
+    installed ones do."""
     _start_options.clear()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def cache_directory() -> Path:

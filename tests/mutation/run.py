@@ -95,8 +95,9 @@ def copy_of_tree() -> Iterator[Path]:
 
 
 def environment(copy: Path) -> dict[str, str]:
-    """Programs that tests start import from the copy too."""
-    return os.environ | {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent)}
+    """Programs that tests start import from the copy too. None keeps bytecode: it is told from a source of the same second
+    and size by nothing."""
+    return os.environ | {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @attrs.define

@@ -50,7 +50,7 @@ def find(patch: Path) -> tuple[str, str]:
 def _run(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The simulation of the tree in that folder."""
     command = [sys.executable, "-m", "tests.simulation.run", *arguments]
-    environment = {**os.environ, "PYTHONPATH": folder}
+    environment = {**os.environ, "PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 

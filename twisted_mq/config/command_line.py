@@ -12,6 +12,7 @@ from twisted.python import usage
 
 from twisted_mq.config.daemon_log import log_path, writes_to_stdout
 from twisted_mq.config.errors import ConfigError
+from twisted_mq.config.garbage import wait_for_start
 from twisted_mq.config.options import load_options
 from twisted_mq.extras import MissingExtra
 from twisted_mq.logs import log_to_twisted
@@ -74,6 +75,8 @@ class DaemonOptions(usage.Options, Generic[Settings]):
 
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
         """Parse as usage.Options does, but end the process on a mistake."""
+        if self.parent is not None:  # twistd: a process of its own
+            wait_for_start()
         try:
             super().parseOptions(options)
         except (usage.UsageError, ConfigError, MissingExtra) as error:

@@ -9,7 +9,16 @@ import weakref
 
 import pytest
 
-from twisted_mq.config.garbage import BUSY, LEAST_GROWTH, LOOK_SECONDS, MANY, MOST_BLOCKS, THAW_SECONDS, GarbageLooks
+from twisted_mq.config.garbage import (
+    BUSY,
+    LEAST_GROWTH,
+    LOOK_SECONDS,
+    MANY,
+    MOST_BLOCKS,
+    THAW_SECONDS,
+    GarbageLooks,
+    wait_for_start,
+)
 
 MOST_OBJECTS = 50_000
 GROWING = """
@@ -36,7 +45,7 @@ class Collector:
         self.calls: list[str] = []
         self.now, self.left, self.blocks, self.used = 5.0, 0, 0, 0.0
         monkeypatch.setattr(gc, "callbacks", [])
-        for name in ("collect", "freeze", "unfreeze", "set_threshold"):
+        for name in ("collect", "freeze", "unfreeze", "set_threshold", "enable", "disable"):
             monkeypatch.setattr(gc, name, lambda *more, name=name: self.calls.append(name))
         self.counted: list[int] = []
         monkeypatch.setattr(gc, "get_objects", lambda generation: self.counted.append(generation) or [None] * self.left)
@@ -138,8 +147,9 @@ def test_everything_is_looked_at_once_an_hour_if_something_was_put_aside(collect
 
 
 def test_start_and_stop(collector: Collector) -> None:
+    wait_for_start()
     collector.looks.start()
-    assert (collector.calls, len(gc.callbacks)) == (["collect", "freeze", "set_threshold"], 1)
+    assert (collector.calls, len(gc.callbacks)) == (["disable", "collect", "freeze", "set_threshold", "enable"], 1)
     collector.looks.stop()
     collector.looks.stop()
     assert gc.callbacks == []

@@ -63,6 +63,17 @@ def test_files_are_the_users_own_unless_twistd_was_told_otherwise(parent, umask)
     assert options.umask == umask
 
 
+@pytest.mark.parametrize(("parent", "waits"), [(None, 0), ({}, 1)])
+def test_garbage_is_searched_for_when_the_process_has_started(monkeypatch, parent, waits):
+    """A program that makes the services itself decides for itself."""
+    calls = []
+    monkeypatch.setattr("twisted_mq.config.garbage.gc.disable", lambda: calls.append("disable"))
+    options = namesrv_tap.Options()
+    options.parent = parent
+    options.parseOptions([])
+    assert calls == ["disable"] * waits
+
+
 @pytest.mark.parametrize(("tap", "name"), [(broker_tap, "mqbroker"), (namesrv_tap, "mqnamesrv")])
 def test_version_is_one_line(capsys, tap, name):
     with pytest.raises(SystemExit) as caught:
