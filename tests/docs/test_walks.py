@@ -17,6 +17,7 @@ from tests.support.ordered_groups import Cluster
 from tests.support.store_load import small_config
 from tests.twisted_mq.broker.processors.test_pull import pull_fields
 from tests.twisted_mq.broker.test_way_of_a_send import FIELDS, SINGLE_WAY, WAY, calls_between_files
+from tests.twisted_mq.client.test_way_of_a_send import CORE_BACK, CORE_OUT
 from twisted_mq.broker.statistics.call_times import SAMPLE_CALLS
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.messages.order_mark import OrderMark
@@ -51,6 +52,11 @@ def follows(told: Sequence[str], taken: Sequence[str]) -> bool:
 def test_a_send_is_told_file_by_file() -> None:
     """tests/twisted_mq/broker/test_way_of_a_send.py shows that both ways are taken."""
     assert walks("A send") == [SINGLE_WAY, WAY]
+
+
+def test_a_send_of_the_client_is_told_file_by_file() -> None:
+    """tests/twisted_mq/client/test_way_of_a_send.py shows that each face takes these ways."""
+    assert walks("A send of the client") == [CORE_OUT, CORE_BACK]
 
 
 def test_a_pull(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class Served(Generic[Cluster]):
     def _call(self, work: Callable[[], defer.Deferred[Result]]) -> Result:
         """Also in a thread that runs a loop of its own, which stands still meanwhile."""
         call: Call[Result] = Call(self.thread)
-        call.begin(work)
+        self.thread.soon(call.begin, work)
         return call.wait(SECONDS)
 
     def stop(self) -> None:

@@ -35,7 +35,7 @@ class InCaller:
 
 
 class Call(Caller, Generic[Result]):
-    """A call. Its caller's thread uses `begin` and the `wait` methods, the loop's thread the others."""
+    """A call. Its caller's thread uses the `wait` methods, the loop's thread the others."""
 
     def __init__(self, thread: LoopThread) -> None:
         super().__init__(thread.row)
@@ -43,10 +43,7 @@ class Call(Caller, Generic[Result]):
         self._running: defer.Deferred[None] | None = None
 
     def begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
-        """Begin the work in the loop."""
-        self._thread.soon(self._begin, work)
-
-    def _begin(self, work: Callable[[], defer.Deferred[Result]]) -> None:
+        """Begin the work. Called in the loop."""
         try:
             self._running = work().addBoth(self.tell)
         except Exception:

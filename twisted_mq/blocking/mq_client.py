@@ -6,7 +6,7 @@ import abc
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from twisted.internet import defer
 from twisted.python.failure import Failure
@@ -87,7 +87,7 @@ class ClientMember(abc.ABC):
             thread = background().enter(self)
             try:
                 call: Call[None] = Call(thread)
-                call.begin(lambda: self._enter(thread, require))
+                thread.soon(call.begin, lambda: self._enter(thread, require))
                 call.wait(timeout)
             except BaseException:
                 background().leave(self)
@@ -115,7 +115,7 @@ class ClientMember(abc.ABC):
             try:
                 thread.check_caller()
                 call: Call[None] = Call(thread)
-                call.begin(lambda: self._stop(seconds).addBoth(self._left))
+                thread.soon(call.begin, lambda: self._stop(seconds).addBoth(self._left))
                 call.wait_to_its_end()
             finally:
                 self._thread = None
@@ -142,16 +142,14 @@ class ClientMember(abc.ABC):
         thread.check_caller()
         return thread
 
-    def _new_call(self) -> Call[Any]:
-        return Call(self._checked())
-
     def _act(self) -> Act:
         return self._checked().soon
 
     def _call(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None = None) -> Result:
         """Run the core's work and return its result. After `timeout` seconds it is cancelled."""
-        call: Call[Result] = self._new_call()
-        call.begin(work)
+        thread = self._checked()
+        call: Call[Result] = Call(thread)
+        thread.soon(call.begin, work)
         return call.wait(timeout)
 
     def _ask(self, work: Callable[[], defer.Deferred[Result]], timeout: float | None) -> Result:

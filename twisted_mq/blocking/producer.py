@@ -212,11 +212,14 @@ class TransactionProducer(Producer):
         Raises as `send` does; then `execute` was not called. An error in `execute` is in the result: the broker asks `check`
         later. `timeout` is for the send only.
         """
-        call: Call[TransactionResult] = self._new_call()
+        thread = self._checked()
+        call: Call[TransactionResult] = Call(thread)
 
         @functools.wraps(execute)
         def in_this_thread(message: SentT) -> defer.Deferred[TransactionState]:
             return call.in_caller(lambda: execute(message))
 
-        call.begin(lambda: self._core.send_in_transaction(message, in_this_thread, timeout_seconds=timeout))
+        thread.soon(
+            call.begin, lambda: self._core.send_in_transaction(message, in_this_thread, timeout_seconds=timeout)
+        )
         return call.wait(None)

@@ -112,10 +112,9 @@ if TYPE_CHECKING:
     from twisted_mq.client.ordered.ordered_producer import OrderedProducer
     from twisted_mq.client.ordered.pipeline import Window
     from twisted_mq.client.producing.accumulator import AutoBatch
-    from twisted_mq.client.producing.errors import BatchIncomplete
-    from twisted_mq.client.producing.message_checks import SendLimits
+    from twisted_mq.client.producing.batch_splitting import BatchIncomplete
     from twisted_mq.client.producing.producer import Producer
-    from twisted_mq.client.producing.producer_options import ProducerOptions
+    from twisted_mq.client.producing.producer_options import ProducerOptions, SendLimits
     from twisted_mq.client.producing.send_hooks import SendContext, SendHook
     from twisted_mq.client.producing.send_result import SendResult, SendStatus
     from twisted_mq.client.producing.transaction_producer import (
@@ -309,10 +308,9 @@ HOMES = homes(
         "twisted_mq.client.ordered.ordered_producer": "OrderedProducer",
         "twisted_mq.client.ordered.pipeline": "Window",
         "twisted_mq.client.producing.accumulator": "AutoBatch",
-        "twisted_mq.client.producing.errors": "BatchIncomplete",
-        "twisted_mq.client.producing.message_checks": "SendLimits",
+        "twisted_mq.client.producing.batch_splitting": "BatchIncomplete",
         "twisted_mq.client.producing.producer": "Producer",
-        "twisted_mq.client.producing.producer_options": "ProducerOptions",
+        "twisted_mq.client.producing.producer_options": "ProducerOptions SendLimits",
         "twisted_mq.client.producing.send_hooks": "SendContext SendHook",
         "twisted_mq.client.producing.send_result": "SendResult SendStatus",
         "twisted_mq.client.producing.transaction_producer": "TransactionProducer TransactionResult TransactionState",

@@ -24,7 +24,7 @@ def _nobody(sent_at: float) -> None:
 
 
 class AwaitedAnswers:
-    """Requests without an answer; the length is their number. `late` is called with the time when the last request was
+    """Requests without an answer. `late` is called with the time when the last request was
     sent that had no answer in time.
     """
 
@@ -32,16 +32,13 @@ class AwaitedAnswers:
         self._clock = clock
         self._late = late
         self._seconds = clock.seconds
-        self._awaited: dict[int, tuple[defer.Deferred[RemotingCommand], float, float, str]] = {}
-        """Each with the time when it is due, its timeout, and the peer's address."""
+        self.requests: dict[int, tuple[defer.Deferred[RemotingCommand], float, float, str]] = {}
+        """By opaque, each with the time when it is due, its timeout, and the peer's address."""
         self._due: list[tuple[float, int]] = []
         """A heap of due time and opaque, including some that were answered."""
         self._timer: interfaces.IDelayedCall | None = None
         self._timer_due = 0.0
         self._last_opaque = 0
-
-    def __len__(self) -> int:
-        return len(self._awaited)
 
     def take_opaque(self) -> int:
         """Return the next request's number, from 1 on."""
@@ -52,8 +49,8 @@ class AwaitedAnswers:
         """Fire with the answer; fail with RemotingTimeoutError, which names the peer's address, or as `fail` says."""
         waiting: defer.Deferred[RemotingCommand] = defer.Deferred(lambda _: self._forget(opaque))
         due = self._seconds() + timeout_seconds
-        self._awaited[opaque] = (waiting, due, timeout_seconds, address)
-        if len(self._due) > 2 * len(self._awaited) + _DUE_KEPT:
+        self.requests[opaque] = (waiting, due, timeout_seconds, address)
+        if len(self._due) > 2 * len(self.requests) + _DUE_KEPT:
             self._sort_out()
         else:
             heapq.heappush(self._due, (due, opaque))
@@ -63,7 +60,7 @@ class AwaitedAnswers:
 
     def answered(self, command: RemotingCommand) -> bool:
         """Pass an answer on; False if no request waits for it."""
-        awaited = self._awaited.pop(command.opaque, None)
+        awaited = self.requests.pop(command.opaque, None)
         if awaited is None:
             return False
         awaited[0].callback(command)
@@ -71,13 +68,13 @@ class AwaitedAnswers:
 
     def postpone(self, seconds: float) -> None:
         """Extend the time of all requests."""
-        for opaque, (waiting, due, timeout_seconds, address) in self._awaited.items():
-            self._awaited[opaque] = (waiting, due + seconds, timeout_seconds, address)
+        for opaque, (waiting, due, timeout_seconds, address) in self.requests.items():
+            self.requests[opaque] = (waiting, due + seconds, timeout_seconds, address)
         self._sort_out()
 
     def fail(self, reason: str) -> None:
         """Fail all requests, because the connection is gone."""
-        awaited, self._awaited = self._awaited, {}
+        awaited, self.requests = self.requests, {}
         self._late = _nobody  # otherwise it and its connection would hold each other
         self._due.clear()
         if self._timer is not None:
@@ -87,11 +84,11 @@ class AwaitedAnswers:
             waiting.errback(RemotingSendError(reason))
 
     def _forget(self, opaque: int) -> None:
-        self._awaited.pop(opaque, None)
+        self.requests.pop(opaque, None)
 
     def _sort_out(self) -> None:
         """Keep only the due times of requests that still wait."""
-        self._due = [(due, opaque) for opaque, (_, due, _, _) in self._awaited.items()]
+        self._due = [(due, opaque) for opaque, (_, due, _, _) in self.requests.items()]
         heapq.heapify(self._due)
 
     def _set_timer(self, due: float, seconds: float) -> None:
@@ -104,11 +101,11 @@ class AwaitedAnswers:
         now = max(self._seconds(), self._timer_due)
         self._timer = None
         late = []
-        while self._due and (self._due[0][0] <= now or self._due[0][1] not in self._awaited):
+        while self._due and (self._due[0][0] <= now or self._due[0][1] not in self.requests):
             due, opaque = heapq.heappop(self._due)
-            awaited = self._awaited.get(opaque)
+            awaited = self.requests.get(opaque)
             if awaited is not None and awaited[1] == due:
-                late.append(self._awaited.pop(opaque))
+                late.append(self.requests.pop(opaque))
         if self._due:
             self._set_timer(self._due[0][0], self._due[0][0] - now)
         for waiting, _, timeout_seconds, address in late:

@@ -22,11 +22,11 @@ class CallingChannel(SocketChannel):
         super().__init__(traffic)
         self._outbox = outbox
         self._requests: list[bytes] = []
-        self._holds = False
+        self._may_hold = False
 
     def connectionMade(self) -> None:
         plain = isinstance(self.transport, Connection) and not self.transport.TLS
-        self._holds = plain or getattr(self.transport, "writes_at_once", False)
+        self._may_hold = plain or getattr(self.transport, "writes_at_once", False)
         super().connectionMade()
 
     def connectionLost(self, reason: failure.Failure = protocol.connectionDone) -> None:
@@ -42,19 +42,16 @@ class CallingChannel(SocketChannel):
             outbox.reading = False
             outbox.flush()
 
-    def write_request(self, data: bytes) -> None:
-        if not self._holds:
-            self.transport.write(data)
-            return
+    def holds(self, data: bytes) -> bool:
         held = self._requests
-        if not held and len(self._awaited) < 2 and not self._outbox.reading:
-            write_promptly(self.transport, data)
-            return
+        if not self._may_hold or (not held and len(self._awaited.requests) < 2 and not self._outbox.reading):
+            return False
         held.append(data)
         if len(held) == 1:
             self._outbox.add(self)
         elif len(held) == REQUESTS_TOGETHER:
             self.flush()
+        return True
 
     def late(self, sent_at: float) -> None:
         """Close the connection if nothing has come from the peer since then: it may be gone without a sign. The next

@@ -477,7 +477,7 @@ class SocketChannel(protocol.Protocol):
     @property
     def takes_requests(self) -> bool:
         """Return True if a request may be sent now: earlier writes have left, and a slow peer has answered the last request."""
-        return self.connected_now and not self._paused and not (self._is_slow and len(self._awaited))
+        return self.connected_now and not self._paused and not (self._is_slow and len(self._awaited.requests))
 
     def send_request(self, request: Request, timeout_seconds: float) -> defer.Deferred[RemotingCommand]:
         """Send a request and return its answer; sets the opaque of a command.
@@ -488,9 +488,11 @@ class SocketChannel(protocol.Protocol):
             return defer.fail(RemotingSendError(f"connection to {self.address} lost"))
         if not self.takes_requests:
             return defer.fail(RemotingTooMuchRequestError(f"{self.address} has not read earlier frames"))
-        if len(self._awaited) >= self._traffic.max_awaited:
+        if len(self._awaited.requests) >= self._traffic.max_awaited:
             return defer.fail(
-                RemotingTooMuchRequestError(f"{len(self._awaited)} requests to {self.address} wait for an answer")
+                RemotingTooMuchRequestError(
+                    f"{len(self._awaited.requests)} requests to {self.address} wait for an answer"
+                )
             )
         opaque = self._awaited.take_opaque()
         frame = self._encoded(request, opaque) if isinstance(request, RemotingCommand) else request(opaque)
@@ -523,10 +525,16 @@ class SocketChannel(protocol.Protocol):
             self.write_request(self._encoded(command, self._awaited.take_opaque()))
 
     def write_request(self, data: bytes) -> None:
-        """Pass an own request to the transport, and count it if the peer does not take it."""
-        self.transport.write(data)
+        """Pass an own request to the transport unless it is held, and count it if the peer does not take it."""
+        if self.holds(data):
+            return
+        write_promptly(self.transport, data)
         if self._paused:
             self._not_taken(len(data))
+
+    def holds(self, data: bytes) -> bool:
+        """Return whether an own request is kept, to leave with others."""
+        return False
 
     def close(self) -> None:
         """Close after everything written has left; a peer that does not take it is cut off after GRACE_SECONDS."""

@@ -145,7 +145,7 @@ def test_nobody_waits_for_a_caller_who_has_other_things_to_do(thread: LoopThread
 
     def work(_: int) -> None:
         call: Call[int] = Call(thread)
-        call.begin(begin)
+        thread.soon(call.begin, begin)
         number = call.wait(None)
         got[number].set()
         if number >= 3 or (all(event.wait(WAIT_SECONDS) for event in got) and others.wait(WAIT_SECONDS)):
@@ -191,7 +191,7 @@ def test_every_call_ends_however_threads_change(thread: LoopThread, switching: N
     def work(first: int) -> None:
         for number in range(first, first + 300):
             call: Call[int] = Call(thread)
-            call.begin(lambda number=number: begin(number))
+            thread.soon(call.begin, lambda number=number: begin(number))
             results.append(call.wait(WAIT_SECONDS))
             if number % 7 == 0:
                 thread.soon(lambda: None)

@@ -100,7 +100,7 @@ def test_an_outcome_is_not_lost_to_a_signal_that_comes_with_it(thread: LoopThrea
     call: Call[str] = Call(thread)
     done: defer.Deferred[str] = defer.Deferred()
     call.wake = InterruptedQueue(lambda: thread.soon(done.callback, "result"))  # type: ignore[assignment]
-    call.begin(lambda: done)
+    thread.soon(call.begin, lambda: done)
     with pytest.raises(KeyboardInterrupt):
         call._outcome(PATIENCE_SECONDS)
     assert call._cancelled() == "result"

@@ -61,6 +61,12 @@ class StaticTopics(ClientCase):
             (header,) = broker.headers(RequestCode.SEND_MESSAGE_V2)
             self.assertEqual((header.queue_id, header.broker_name), (queue.queue_id, broker.name))
 
+    def test_sends_go_round_the_logical_queues(self) -> None:
+        producer = self.producer()
+        for _ in range(6):
+            self.run_to_end(producer.send(Message("T", b"x")))
+        self.assertEqual([len(one.headers(RequestCode.SEND_MESSAGE_V2)) for one in (self.one, self.two)], [3, 3])
+
     def test_sends_follow_a_queue_that_moves(self) -> None:
         producer = self.producer()
         self.run_to_end(producer.send(Message("T", b"x"), QUEUES[1]))

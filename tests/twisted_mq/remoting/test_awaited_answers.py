@@ -35,7 +35,7 @@ class Answers(SynchronousTestCase):
             self.assertEqual([one.called for one in waiting], [bool(one) for one in failed])
         errors = [str(self.failureResultOf(one, RemotingTimeoutError).value) for one in waiting]
         self.assertEqual(errors[0], "no answer from b:1 within 3 s")
-        self.assertEqual((len(self.awaited), self.clock.getDelayedCalls()), (0, []))
+        self.assertEqual((len(self.awaited.requests), self.clock.getDelayedCalls()), (0, []))
 
     def test_all_that_are_due_fail_when_the_reactor_comes_back_late(self) -> None:
         waiting = self.expect(3, 1, 2)

@@ -11,8 +11,8 @@ from twisted_mq.cli.admin.java_format import fixed, hash_order
 from twisted_mq.cli.admin.java_text import fields_text, queue_text
 from twisted_mq.cli.admin.tables import Table
 from twisted_mq.client.core.errors import ClientError
-from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.producer import Producer
+from twisted_mq.client.producing.producer_options import SendLimits
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.errors import ProtocolError

@@ -86,11 +86,11 @@ class MQClient:
         self.rng = rng or random.Random()
         self.ip = ip or local_ip()
         self.client_id = client_id(self.ip, instance_name or unique_instance_name(), self.options.unit_name)
-        self._get_pid = get_pid
-        self._pid = get_pid()
+        self.get_pid = get_pid
+        self.pid = get_pid()
         self._connect = connect
         self._first = self.rng.randrange(max(1, len(self._addresses)))
-        self._unique_keys = UniqueKeyMaker(pack_ip(self.ip), self._pid, self.wall_ms, self.rng.getrandbits(32))
+        self.unique_keys = UniqueKeyMaker(pack_ip(self.ip), self.pid, self.wall_ms, self.rng.getrandbits(32))
         self._producers: dict[str, Member] = {}
         self._consumers: dict[str, ConsumerMember] = {}
         self._timers: list[PeriodicJob] = []
@@ -151,7 +151,7 @@ class MQClient:
 
     def unique_key(self) -> str:
         """Return a new unique key for a message."""
-        return self._unique_keys.make()
+        return self.unique_keys.make()
 
     def postpone(self, seconds: float) -> None:
         """Extend the timeouts of pending requests: no answer could be read for this long."""
@@ -159,9 +159,9 @@ class MQClient:
 
     def check_process(self) -> None:
         """Raise ForkedProcess in a child of the process that made this client."""
-        pid = self._get_pid()
-        if pid != self._pid:
-            raise ForkedProcess(self._pid, pid)
+        pid = self.get_pid()
+        if pid != self.pid:
+            raise ForkedProcess(self.pid, pid)
 
     # members
 

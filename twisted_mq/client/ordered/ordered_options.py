@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.client.ordered.pipeline import Window
-from twisted_mq.client.producing.message_checks import SendLimits
+from twisted_mq.client.producing.producer_options import SendLimits
 
 
 @attrs.frozen(kw_only=True)

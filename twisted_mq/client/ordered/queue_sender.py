@@ -244,7 +244,7 @@ class QueueSender:
             )  # fmt: skip
             return
         try:
-            result = send_result(waiting.item.message, queue, answer)
+            result = send_result(waiting.item.message.unique_key, queue, answer)
         except BrokerError as error:
             raise error.with_fields(answer.ext_fields or {}) from None
         if result.status is not SendStatus.SEND_OK:

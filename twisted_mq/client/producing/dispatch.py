@@ -1,4 +1,4 @@
-"""Dispatches a message that is ready: at once if nothing holds it back, else as soon as possible.
+"""Dispatches messages, at once if nothing holds them back, else as soon as possible, and keeps the calls that have not ended.
 
 A send that is dispatched at once is a single Deferred, that of its answer: a coroutine for each would cost a good part of
 the send. A coroutine handles everything unusual, such as a refusal or a lost connection.
@@ -6,16 +6,17 @@ the send. A coroutine handles everything unusual, such as a refusal or a lost co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
-from twisted.internet import defer
+from twisted.internet import defer, interfaces
 from twisted.python.failure import Failure
 
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.producing.calls_in_flight import CallsInFlight
 from twisted_mq.client.producing.message_trace import TraceDispatcher
-from twisted_mq.client.producing.outgoing import Outgoing
+from twisted_mq.client.producing.outgoing import Outgoing, check_message, outgoing
+from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult, send_result
 from twisted_mq.client.producing.send_window import SendWindow
 from twisted_mq.client.producing.sender import FirstAttempt, Sender
@@ -25,6 +26,73 @@ from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 _SUCCESS = int(ResponseCode.SUCCESS)
+
+Result = TypeVar("Result")
+Call = defer.Deferred[Any]
+"""The result is whatever the caller gets."""
+
+
+class CallsInFlight:
+    """Runs calls while it is open. A call that is cancelled after it is closed fails with ClientStateError."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self.is_open = False
+        self._running: dict[Call, None] = {}
+        self._all_ended: defer.Deferred[None] | None = None
+
+    def open(self) -> None:
+        """Accept calls from now on."""
+        self.is_open = True
+
+    def run(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
+        """Start a user's call; it counts as in flight until it ends."""
+        if not self.is_open:
+            work.close()
+            return self.refused()
+        return self.run_on(work)
+
+    def refused(self) -> defer.Deferred[Any]:
+        """Return a failed Deferred for a call that comes while this is closed."""
+        return defer.fail(ClientStateError(f"producer {self._group} is not running; call start() first"))
+
+    def run_on(self, work: Coroutine[defer.Deferred[object], object, Result]) -> defer.Deferred[Result]:
+        """Start a part of a call; this may be closed in the meantime."""
+        running = defer.Deferred.fromCoroutine(work)
+        if not running.called:
+            self.began(running)
+            running.addBoth(self.failed_or_ended, running)
+        return running
+
+    def began(self, call: Call) -> None:
+        """Count a call as in flight until `ended` or `failed_or_ended` is called for it."""
+        self._running[call] = None
+
+    def ended(self, call: Call) -> None:
+        self._running.pop(call, None)
+        if self._all_ended is not None and not self._running and not self._all_ended.called:
+            self._all_ended.callback(None)
+
+    def failed_or_ended(self, result: Result | Failure, call: Call) -> Result | Failure:
+        """Return its result, as a callback passes it on. Raises ClientStateError if closing cancelled it."""
+        self.ended(call)
+        if not self.is_open and isinstance(result, Failure) and result.check(defer.CancelledError):
+            raise ClientStateError(
+                f"producer {self._group} was stopped before the answer came; the message may have been sent"
+            )
+        return result
+
+    async def finish(self, finish_seconds: float, clock: interfaces.IReactorTime) -> None:
+        """Accept no more calls; let those in flight finish for that long."""
+        self.is_open = False
+        if self._running:
+            self._all_ended = defer.Deferred()
+            await self._all_ended.addTimeout(finish_seconds, clock, onTimeoutCancel=lambda *_: None)
+
+    def cancel(self) -> None:
+        """Cancel the calls that are left."""
+        for call in list(self._running):
+            call.cancel()
 
 
 class Dispatch:
@@ -38,14 +106,29 @@ class Dispatch:
         calls: CallsInFlight,
         traces: TraceDispatcher | None,
         group: str,
+        options: ProducerOptions,
     ) -> None:
         self._client = client
+        self._clock = client.reactor
+        self._unique_key = client.unique_keys.make
+        self._options = options
+        self._limits = options.limits
         self._sender = sender
         self._metrics = sender.metrics
         self._window = window
         self._calls = calls
         self._traces = traces
+        self._begins = traces is None and not options.send_latency_fault and not options.vip_channel
         self._group = group
+
+    def send_one(
+        self, message: Message, named: Message, queue: MessageQueue | None, timeout_seconds: float | None
+    ) -> defer.Deferred[SendResult]:
+        """Send one message, `named` with its topic's full name; fires and fails as Producer.send does. Raises MessageIllegal."""
+        limits = self._limits
+        check_message(named, limits)
+        ready = outgoing(named, self._unique_key(), limits)
+        return self.send([message], ready, len(message.body), queue, timeout_seconds)
 
     def send(
         self,
@@ -56,15 +139,38 @@ class Dispatch:
         timeout_seconds: float | None,
     ) -> defer.Deferred[SendResult]:
         """Send; fires and fails as Producer.send does. `size` is that of the bodies before they were compressed."""
-        sender = self._sender
         self._metrics.in_flight += 1
-        turn = self._window.enter(size, at_once=sender.is_warm(ready.topic))
-        begun = sender.begin(ready, queue, timeout_seconds) if turn is None and self._traces is None else None
+        turn = self._window.enter(size, at_once=ready.topic in self._sender.warm)
+        begun = self._begin(ready, queue, timeout_seconds) if turn is None and self._begins else None
         if begun is None:
             return self._calls.run_on(self._deliver(messages, ready, size, queue, timeout_seconds, turn))
         sending = begun.answer
         self._calls.began(sending)
         return sending.addBoth(self._answered, sending, ready, size, begun)
+
+    def _begin(self, ready: Outgoing, given: MessageQueue | None, timeout_seconds: float | None) -> FirstAttempt | None:
+        """Begin the first attempt if the topic's queues and the connection are ready; else return None and begin nothing.
+
+        Sender.deliver handles any answer that is not ResponseCode.SUCCESS.
+        """
+        sender = self._sender
+        info = sender.infos.get(ready.topic)
+        queue = given
+        if queue is None:
+            queue = None if info is None else info.select()
+            if queue is None:
+                return None
+        channel = sender.channels.get(queue.broker_name)
+        if channel is None or not channel.connected_now:
+            channel = sender.connected(queue.broker_name)
+        if channel is None:
+            if given is None and info is not None:
+                info.turn -= 1  # the queue is still the next one
+            return None
+        total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
+        now = self._clock.seconds()
+        request = sender.requests.ready(ready, queue, int(now * 1000))
+        return FirstAttempt(queue, channel.send_request(request, total), now + total, total, given)
 
     def _answered(
         self,
@@ -83,7 +189,7 @@ class Dispatch:
         self._window.leave(size)
         self._calls.ended(sending)
         try:
-            result = send_result(ready, begun.queue, answer)
+            result = send_result(ready.unique_key, begun.queue, answer)
         except Exception:
             metrics.failed += 1
             raise

@@ -14,9 +14,8 @@ from twisted.internet import defer
 
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.outgoing import outgoing
-from twisted_mq.client.producing.producer_options import ProducerOptions
+from twisted_mq.client.producing.producer_options import ProducerOptions, SendLimits
 from twisted_mq.client.producing.send_result import SendResult, SendStatus
 from twisted_mq.client.producing.sender import Sender
 from twisted_mq.logs import Logger

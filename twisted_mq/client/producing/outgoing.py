@@ -1,14 +1,15 @@
-"""Builds a send request for a message: header and body. Pure functions (Apache: DefaultMQProducerImpl)."""
+"""Checks a message and builds its send request (Apache: Validators, DefaultMQProducerImpl). Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import functools
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from twisted_mq.client.core.errors import MessageIllegal
 from twisted_mq.client.core.request_and_reply import REPLY
-from twisted_mq.client.producing.message_checks import SendLimits
+from twisted_mq.client.producing.producer_options import SendLimits
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.flags import MessageSysFlag
@@ -16,8 +17,11 @@ from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.batch_entry import encode_batch
 from twisted_mq.protocol.messages.compression import compress
 from twisted_mq.protocol.messages.message import Message
-from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC, RETRY_PREFIX
+from twisted_mq.protocol.names.system_topics import AUTO_CREATE_TOPIC, NOT_ALLOWED_SEND_TOPICS, RETRY_PREFIX
+from twisted_mq.protocol.names.validation import topic_fault
 from twisted_mq.protocol.text.properties import (
+    MAX_PROPERTIES_BYTES,
+    PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
     PROPERTY_MESSAGE_TYPE,
     PROPERTY_RECONSUME_TIME,
@@ -32,6 +36,65 @@ from twisted_mq.protocol.wire.request_format import RequestFormat, encode_text
 
 Ready = Callable[[int], bytes]
 """Opaque -> the frame of a request."""
+
+
+_BYTES = (bytes, bytearray, memoryview)
+_topic_fault = functools.lru_cache(maxsize=1024)(topic_fault)
+
+
+def check_message(message: Message, limits: SendLimits) -> None:
+    """Raise MessageIllegal with the reason; the order is that of Apache's Validators.checkMessage."""
+    if not isinstance(message, Message):
+        raise MessageIllegal(f"must be a Message, got {message!r}")
+    fault = _topic_fault(message.topic)
+    if fault is not None:
+        raise MessageIllegal(f"topic {message.topic!r}: {fault}")
+    if message.topic in NOT_ALLOWED_SEND_TOPICS:
+        raise MessageIllegal(f"topic {message.topic} is a system topic; send to another topic")
+    if not isinstance(message.body, _BYTES):
+        raise MessageIllegal(f"the body must be bytes, got {type(message.body).__name__}")
+    if not message.body:
+        raise MessageIllegal("the body is empty")
+    if len(message.body) > limits.max_message_size:
+        raise MessageIllegal(f"the body has {len(message.body)} bytes, max_message_size is {limits.max_message_size}")
+    if message.properties:
+        _check_properties(message.properties)
+
+
+def _check_properties(properties: Mapping[str, str]) -> None:
+    for name, value in properties.items():
+        if not isinstance(name, str) or not isinstance(value, str) or not name:
+            raise MessageIllegal(f"property {name!r}: {value!r}: names and values must be str, and names not empty")
+        if "\x01" in name + value or "\x02" in name + value:
+            raise MessageIllegal(f"property {name!r}: must not contain the characters U+0001 and U+0002")
+    size = len(encode_properties(properties).encode())
+    if size > MAX_PROPERTIES_BYTES:
+        raise MessageIllegal(f"the properties take {size} bytes, the limit is {MAX_PROPERTIES_BYTES}")
+
+
+def check_batch(messages: Sequence[Message], limits: SendLimits) -> None:
+    """Raise MessageIllegal for a batch that Apache's MessageBatch.generateFromList refuses."""
+    if not messages:
+        raise MessageIllegal("a batch needs at least one message")
+    first = messages[0]
+    for message in messages:
+        check_message(message, limits)
+        if PROPERTY_DELAY_TIME_LEVEL in message.properties:
+            raise MessageIllegal("delayed messages cannot be sent in a batch")
+        if message.topic.startswith(RETRY_PREFIX):
+            raise MessageIllegal("messages of a retry topic cannot be sent in a batch")
+        if message.topic != first.topic:
+            raise MessageIllegal(f"a batch must have one topic, got {first.topic} and {message.topic}")
+        if message.wait_store_message_ok != first.wait_store_message_ok:
+            raise MessageIllegal("all messages of a batch must have the same WAIT property")
+
+
+def check_batch_size(size: int, limits: SendLimits) -> None:
+    """Raise MessageIllegal if the messages together, as they are sent, exceed the limit of one message."""
+    if size > limits.max_message_size:
+        raise MessageIllegal(
+            f"the batch has {size} bytes, max_message_size is {limits.max_message_size}; use send_batches, which splits it"
+        )
 
 
 @attrs.frozen(slots=False)
@@ -83,7 +146,8 @@ def outgoing(message: Message, unique_key: str, limits: SendLimits) -> Outgoing:
         body = compress(body, limits.compress_type, limits.compress_level)
         sys_flag = MessageSysFlag.COMPRESSED_FLAG | limits.compress_type.sys_flag
     if _MEANINGFUL.isdisjoint(message.properties) and not message.topic.startswith(RETRY_PREFIX):
-        text = encode_properties(message.properties) + _ADDED % unique_key
+        text = encode_properties(message.properties) if message.properties else ""
+        text += _ADDED % unique_key
         return Outgoing(message.topic, body, text, message.flag, sys_flag, unique_key)
     properties = sent_properties(message, unique_key)
     key = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
@@ -158,7 +222,7 @@ class SendRequests:
             open_fields = "sys_flag", "born_timestamp", "flag", "properties"
             known = self._formats[key] = RequestFormat(message.request_code, header, *open_fields)
         values = (message.sys_flag, now_ms, message.flag, encode_text(message.properties + more_properties))
-        return partial(known.frame, message.body, values)
+        return functools.partial(known.frame, message.body, values)
 
     def command(
         self, message: Outgoing, queue: MessageQueue, now_ms: int, more_properties: str = ""

@@ -24,13 +24,10 @@ from twisted_mq.client.core.pace import Pace
 from twisted_mq.client.core.request_and_reply import REPLY, request_message
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.producing.accumulator import Accumulator
-from twisted_mq.client.producing.batch_splitting import split_batch
-from twisted_mq.client.producing.calls_in_flight import CallsInFlight
-from twisted_mq.client.producing.dispatch import Dispatch
-from twisted_mq.client.producing.errors import BatchIncomplete
-from twisted_mq.client.producing.message_checks import check_batch, check_batch_size, check_message
+from twisted_mq.client.producing.batch_splitting import BatchIncomplete, split_batch
+from twisted_mq.client.producing.dispatch import CallsInFlight, Dispatch
 from twisted_mq.client.producing.message_trace import TraceDispatcher
-from twisted_mq.client.producing.outgoing import outgoing, outgoing_batch
+from twisted_mq.client.producing.outgoing import check_batch, check_batch_size, check_message, outgoing, outgoing_batch
 from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_hooks import SendHooks
 from twisted_mq.client.producing.send_result import SendResult
@@ -111,7 +108,9 @@ class Producer:
             reactor, self.options.max_in_flight, self.options.max_in_flight_bytes, self.client.postpone,
             None if rate is None else Pace(rate),
         )  # fmt: skip
-        self._dispatch = Dispatch(self.client, self._sender, self.window, self._calls, self._traces, self.group)
+        self._dispatch = Dispatch(
+            self.client, self._sender, self.window, self._calls, self._traces, self.group, self.options
+        )
 
     # life cycle
 
@@ -267,12 +266,11 @@ class Producer:
         self, message: Message, queue: MessageQueue | None, timeout_seconds: float | None
     ) -> defer.Deferred[SendResult]:
         """Check and dispatch a message. Raises errors of the message, or ForkedProcess."""
-        client, limits = self.client, self.options.limits
-        client.check_process()
+        client = self.client
+        if client.get_pid() != client.pid:
+            client.check_process()
         named = self._named(message) if self._namespace else message
-        check_message(named, limits)
-        ready = outgoing(named, client.unique_key(), limits)
-        return self._dispatch.send([message], ready, len(message.body), queue, timeout_seconds)
+        return self._dispatch.send_one(message, named, queue, timeout_seconds)
 
     async def _hooked(
         self,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
 import attrs
 
+from twisted_mq.client.core.errors import ClientOptionIllegal
 from twisted_mq.client.core.option_checks import hooks, kind, number
 from twisted_mq.client.producing.accumulator import AutoBatch
-from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.send_hooks import SendHook
 from twisted_mq.protocol.codes import ResponseCode
+from twisted_mq.protocol.messages.compression import CompressionType, check_compressor
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC
 
 RETRY_RESPONSE_CODES = frozenset(
@@ -26,6 +28,26 @@ RETRY_RESPONSE_CODES = frozenset(
     }
 )
 """Refusals after which another broker may accept the message (Apache: DefaultMQProducer.retryResponseCodes)."""
+
+
+@attrs.frozen
+class SendLimits:
+    """Limits above which a message is refused before it is sent, or compressed."""
+
+    max_message_size: int = attrs.field(default=4 * 1024 * 1024, validator=number(1))
+    compress_over_bytes: int = attrs.field(default=4 * 1024, validator=number(0))
+    """compressMsgBodyOverHowmuch: bodies of at least this size are compressed, those of a batch are not."""
+    compress_type: CompressionType = attrs.field(default=CompressionType.ZLIB, validator=kind(CompressionType))
+    compress_level: int = attrs.field(default=5, validator=number(0, 22))
+    """1 to 9 for ZLIB, to 22 for ZSTD; LZ4 has none."""
+
+    def __attrs_post_init__(self) -> None:
+        """Raise CompressorMissing if the library of `compress_type` is not installed."""
+        check_compressor(self.compress_type)
+        if self.compress_type is CompressionType.ZLIB and self.compress_level > zlib.Z_BEST_COMPRESSION:
+            raise ClientOptionIllegal(
+                f"SendLimits.compress_level: must be at most 9 for ZLIB, got {self.compress_level}"
+            )
 
 
 @attrs.frozen

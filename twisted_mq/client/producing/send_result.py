@@ -7,7 +7,6 @@ import enum
 import attrs
 from attrs import field
 
-from twisted_mq.client.producing.outgoing import Outgoing
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -62,15 +61,15 @@ class SendResult:
     """The broker accepts traces (TRACE_ON)."""
 
 
-def send_result(message: Outgoing, queue: MessageQueue, answer: RemotingCommand) -> SendResult:
-    """Return the result in a broker's answer. Raises BrokerError if the broker did not accept the message."""
+def send_result(unique_key: str, queue: MessageQueue, answer: RemotingCommand) -> SendResult:
+    """Return the result in a broker's answer to the message of that key. Raises BrokerError if the broker did not accept it."""
     status = _STATUS_BY_CODE.get(answer.code)
     if status is None:
         raise BrokerError(answer.code, answer.remark or "")
     header = _send_answer(answer)
     return SendResult(
         status,
-        header.batch_uniq_id or message.unique_key,
+        header.batch_uniq_id or unique_key,
         header.msg_id,
         queue if header.queue_id == queue.queue_id else attrs.evolve(queue, queue_id=header.queue_id),
         header.queue_offset,

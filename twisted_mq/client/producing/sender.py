@@ -31,6 +31,7 @@ from twisted_mq.protocol.names.static_topics import is_logical
 from twisted_mq.protocol.names.topic_route import TopicPublishInfo, publish_info
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.remoting.socket_channel import SocketChannel
 
 
 @attrs.define(eq=False)
@@ -52,38 +53,38 @@ class Sender:
         self._group = group
         self._options = options
         self._clock = client.reactor
-        self._infos: dict[str, TopicPublishInfo] = {}
+        self.infos: dict[str, TopicPublishInfo] = {}
+        """Queues of the topics sent to so far."""
         self.metrics = ProducerMetrics()
         self._latency = LatencyFault(enabled=options.send_latency_fault)
-        self._begins = not options.send_latency_fault and not options.vip_channel
-        self._warm: set[str] = set()
-        self._requests = SendRequests(
+        self.warm: set[str] = set()
+        """Topics whose route and connections are ready for a send, as far as can be known."""
+        self.channels: dict[str, SocketChannel] = {}
+        """Connections by broker name; one that was lost is still here. Empty after each change of a route."""
+        self.requests = SendRequests(
             group, options.default_topic_queue_nums, completed=client.remoting.completes_requests
         )
 
     def topics(self) -> list[str]:
         """Return the topics sent to so far."""
-        return list(self._infos)
-
-    def is_warm(self, topic: str) -> bool:
-        """Return whether the topic's route and connections are ready for a send, as far as can be known."""
-        return topic in self._warm
+        return list(self.infos)
 
     def route_changed(self, topic: str, route: TopicRouteData) -> None:
         """Use this route for sends from now on."""
-        self._warm.discard(topic)
-        known = self._infos.get(topic)
+        self.channels.clear()
+        self.warm.discard(topic)
+        known = self.infos.get(topic)
         if known is not None:
-            self._infos[topic] = publish_info(topic, route, known.turn)
+            self.infos[topic] = publish_info(topic, route, known.turn)
 
     async def info(self, topic: str) -> TopicPublishInfo:
         """Return the queues that a topic can be sent to. Raises NoRoute."""
-        info = self._infos.get(topic)
+        info = self.infos.get(topic)
         if info is None or not info.queues:
             route = await self._client.routes.find_or_default(topic, self._options.default_topic_queue_nums)
-            info = self._infos.setdefault(topic, publish_info(topic, route, self._client.rng.randrange(1 << 16)))
+            info = self.infos.setdefault(topic, publish_info(topic, route, self._client.rng.randrange(1 << 16)))
         if not info.queues:  # the route may have changed since it was received
-            info = self._infos[topic] = publish_info(topic, await self._client.routes.update(topic), info.turn)
+            info = self.infos[topic] = publish_info(topic, await self._client.routes.update(topic), info.turn)
         if not info.queues:
             raise self._no_queue(topic)
         return info
@@ -96,30 +97,15 @@ class Sender:
             return BrokerGone(writable[0].broker_name, self._servers())
         return TopicNotWritable(topic, self._servers())
 
-    def begin(
-        self, message: Outgoing, given: MessageQueue | None, timeout_seconds: float | None
-    ) -> FirstAttempt | None:
-        """Begin the first attempt if the topic's queues and the connection are ready; else return None and begin nothing.
-
-        It does not support queues of static topics. `deliver` handles any answer that is not ResponseCode.SUCCESS.
-        """
-        if not self._begins:
+    def connected(self, broker_name: str) -> SocketChannel | None:
+        """Return the open connection to a broker's master, if there is one; None for the broker name of logical queues."""
+        if is_logical(broker_name):
             return None
-        queue = given
-        if queue is None:
-            info = self._infos.get(message.topic)
-            queue = None if info is None else info.select()
-            if queue is None:
-                return None
-        client = self._client
-        address = None if is_logical(queue.broker_name) else client.routes.master_now(queue.broker_name)
-        channel = None if address is None else client.remoting.channel_now(address)
-        if channel is None:
-            return None
-        total = self._options.send_timeout_seconds if timeout_seconds is None else timeout_seconds
-        now = self._clock.seconds()
-        request = self._requests.ready(message, queue, int(now * 1000))
-        return FirstAttempt(queue, channel.send_request(request, total), now + total, total, given)
+        address = self._client.routes.master_now(broker_name)
+        channel = None if address is None else self._client.remoting.channel_now(address)
+        if channel is not None:
+            self.channels[broker_name] = channel
+        return channel
 
     def deliver(
         self,
@@ -144,7 +130,7 @@ class Sender:
     async def deliver_one_way(self, message: Outgoing, queue: MessageQueue | None) -> None:
         """Hand the message to a connection; no answer will come."""
         chosen = await self._located(queue or self._choose(await self.info(message.topic), None))
-        request = self._requests.command(message, chosen, self._client.wall_ms())
+        request = self.requests.command(message, chosen, self._client.wall_ms())
         await self._client.remoting.invoke_one_way(await self._address(chosen), request)
 
     async def _deliver(
@@ -186,14 +172,14 @@ class Sender:
         A given queue is retried only after failures that pass. A topic that existed before may come back.
         """
         kind = again(error, self._options.retry_response_codes)
-        if isinstance(error, TopicNotFound) and topic in self._infos:
+        if isinstance(error, TopicNotFound) and topic in self.infos:
             return Again.WHILE_TIME_REMAINS
         return Again.NEVER if given is not None and kind is Again.FEW_TIMES else kind
 
     def _brokers(self, topic: str, given: MessageQueue | None) -> set[str]:
         if given is not None:
             return {given.broker_name}
-        info = self._infos.get(topic)
+        info = self.infos.get(topic)
         return set() if info is None else {one.broker_name for one in info.queues}
 
     def _failure(
@@ -233,7 +219,7 @@ class Sender:
         if address is None or self._options.vip_channel:
             address = await self._address(placed)
         now = self._clock.seconds()
-        request = self._requests.ready(message, placed, int(now * 1000))
+        request = self.requests.ready(message, placed, int(now * 1000))
         answer = self._client.remoting.invoke(address, request, max(0.0, deadline - now))
         return await self._result(message, queue, answer)
 
@@ -243,10 +229,10 @@ class Sender:
         try:
             command = await answer
         except RemotingError:
-            self._warm.discard(message.topic)
+            self.warm.discard(message.topic)
             raise
-        self._warm.add(message.topic)
-        return send_result(message, queue, command)
+        self.warm.add(message.topic)
+        return send_result(message.unique_key, queue, command)
 
     async def _located(self, queue: MessageQueue) -> MessageQueue:
         """Return the queue with its broker's name. From now on the client learns when a logical queue moves."""

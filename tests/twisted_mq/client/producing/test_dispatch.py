@@ -7,9 +7,10 @@ from typing import Any
 import attrs
 from twisted.internet import defer
 
+from tests.support.fake_broker import FakeBroker
 from tests.twisted_mq.client.producing.test_producer import SEND, ProducerCase
 from twisted_mq.client import ClientStateError, Message, Producer, ProducerOptions, SendStatus
-from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.bodies import BrokerData, MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, HeaderError
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -69,6 +70,33 @@ class AtOnce(ProducerCase):
         self.cluster.kill("broker-a")
         self.assertEqual([self.run_to_end(one).queue.broker_name for one in sending], ["broker-b"] * 4)
         self.assert_nothing_in_flight(producer, 8, 0, 2)
+
+    def test_it_goes_to_another_master_once_the_route_names_it(self) -> None:
+        producer = self.warm()
+        queue = MessageQueue("T", "broker-a", 0)
+        other = FakeBroker(self.cluster.network, "broker-a", "10.0.1.9:10911")
+        route = self.cluster.routes["T"]
+        brokers = [BrokerData("DefaultCluster", "broker-a", {0: other.address}), *route.broker_datas[1:]]
+        self.cluster.routes["T"] = attrs.evolve(route, broker_datas=brokers)
+        self.run_to_end(producer.send(MESSAGE, queue))
+        self.assertEqual((len(self.a.headers(SEND)), len(other.headers(SEND))), (1, 0))
+        self.advance(31)
+        self.run_to_end(producer.send(MESSAGE, queue))
+        self.run_to_end(producer.send(MESSAGE, queue))
+        self.assertEqual((len(self.a.headers(SEND)), len(other.headers(SEND))), (1, 2))
+
+    def test_a_lost_connection_is_made_again_without_a_retry(self) -> None:
+        producer = self.warm()
+        for broker in (self.a, self.b):
+            producer.client.remoting.disconnect(broker.address)
+        self.settle()
+        self.assertIs(self.run_to_end(producer.send(MESSAGE)).status, SendStatus.SEND_OK)
+        self.assert_nothing_in_flight(producer, 5, 0, 0)
+
+    def test_with_latency_fault_sends_go_round_the_queues(self) -> None:
+        producer = self.warm(ProducerOptions(send_latency_fault=True))
+        queues = {self.run_to_end(producer.send(MESSAGE)).queue for _ in range(4)}
+        self.assertEqual(len(queues), 4)
 
     def test_a_queue_that_was_given_is_not_left_for_another(self) -> None:
         producer = self.warm()

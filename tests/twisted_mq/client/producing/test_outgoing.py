@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.client.core.message import Message
-from twisted_mq.client.producing.message_checks import SendLimits
 from twisted_mq.client.producing.outgoing import Outgoing, SendRequests, outgoing, outgoing_batch, sent_properties
+from twisted_mq.client.producing.producer_options import SendLimits
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.layouts.batch_entry import decode_batch

@@ -8,7 +8,8 @@ import pytest
 
 from twisted_mq.client.core.errors import MessageIllegal
 from twisted_mq.client.core.message import Message
-from twisted_mq.client.producing.message_checks import SendLimits, check_batch, check_message
+from twisted_mq.client.producing.outgoing import check_batch, check_message
+from twisted_mq.client.producing.producer_options import SendLimits
 
 LIMITS = SendLimits()
 
