@@ -108,13 +108,6 @@ def test_each_type_of_a_signature_is_a_name_of_the_face(face: str) -> None:
     assert missing == set()
 
 
-@pytest.mark.parametrize("face", FACES)
-def test_names_are_listed_once_and_in_order(face: str) -> None:
-    module = importlib.import_module(face)
-    assert module.__all__ == sorted(set(module.__all__))
-    assert all(getattr(module, name) is not None for name in module.__all__)
-
-
 def test_the_faces_differ_in_what_only_they_have() -> None:
     client, aio, blocking = (set(importlib.import_module(face).__all__) for face in FACES)
     assert client <= aio <= blocking
