@@ -1,7 +1,7 @@
 """Kafka's broker and RabbitMQ's server, each one process on loopback with everything in one directory, for `mq replay`.
 
-Kafka's jars come from Maven; RabbitMQ and Erlang are Debian's packages, unpacked into the cache: no service is installed. Their
-clients for Python, which users install themselves, are in the cache too.
+Kafka's jars come from Maven; RabbitMQ and Erlang are Debian's packages, unpacked into the cache: no service is installed. Clients
+for Python, which users install themselves, are in the cache too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from interop.peers.process import Process, free_port, wait_until
 from interop.peers.requirements import java_problem
 from interop.peers.toolchain import JAVA_OPTIONS, KAFKA, QUICK_START, cache_directory, jar_directory, made_once
 
-CLIENTS = ("kafka-python==3.0.12", "pika==1.4.4")
+CLIENTS = ("kafka-python==3.0.12", "pika==1.4.4", "thrift==0.25.0")
+"""With thrift pyiceberg reaches a metastore of Hive."""
 PROGRAM = Path(__file__).with_name("other_systems_program.py")
 RABBIT, ERLANG = "rabbitmq-server", re.compile(r"^ [ |]Depends: (erlang-[a-z0-9-]+)$", re.MULTILINE)
 UNPACKED = "debian-rabbitmq"
@@ -75,17 +76,21 @@ def _run(*command: str, cwd: Path | None = None) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=cwd).stdout
 
 
+def clients_problem() -> str | None:
+    """Return why the Python clients cannot be used here, None if they can. Fetches what is missing."""
+    return _problem("Python's clients of other systems are", clients)
+
+
 def kafka_problem() -> str | None:
     """Return why Kafka cannot run here, None if it can. Fetches what is missing."""
-    return java_problem() or _problem("Python's clients of Kafka and RabbitMQ are", clients)
+    return java_problem() or clients_problem()
 
 
 def rabbit_problem() -> str | None:
     """Return why RabbitMQ cannot run here, None if it can. Fetches what is missing."""
     if shutil.which("apt-get") is None:
         return "RabbitMQ is not available: its packages are Debian's, and there is no apt-get"
-    wrong = _problem("Python's clients of Kafka and RabbitMQ are", clients)
-    return wrong or _problem("RabbitMQ is", debian_packages)
+    return clients_problem() or _problem("RabbitMQ is", debian_packages)
 
 
 def _problem(what: str, fetch: object) -> str | None:

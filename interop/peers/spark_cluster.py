@@ -60,7 +60,7 @@ class SparkHome:
     def made(cls, folder: Path) -> SparkHome:
         settings = "\n".join(f"{name} {value}" for name, value in SETTINGS.items())
         (folder / "conf").mkdir()
-        (folder / "conf" / "spark-defaults.conf").write_text(settings)
+        (folder / "conf" / "spark-defaults.conf").write_text(f"{settings}\n")
         return cls(folder, lean_python(folder / "python"))
 
     @property

@@ -15,6 +15,7 @@ from tests.docs.reader import BROKER, NAME_SERVER, Reader, ports_of_its_own
 EVERY_BLOCK = [block for page in PAGES for block in blocks(page)]
 NOT_RUN: set[str] = {
     "needs a broker of its own",
+    "needs a metastore",
     "needs rocketmq-python-client, which is installed for itself",
     "goes on until it is stopped",
     "make demo runs it",
