@@ -16,7 +16,6 @@ from twisted_mq.admin import admin
 from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.mq_client import ClientMember
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.requirements import Require
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,13 +41,12 @@ class Admin(ClientMember):
     broker does not answer within 5 s) and ClientStateError (before `start`, after `stop`). Each names its further errors.
     """
 
+    _core: admin.Admin
+
     def __init__(self, namesrv: str | Sequence[str] | None = None, *, options: ClientOptions | None = None) -> None:
         """Take the name servers' addresses; None reads them from NAMESRV_ADDR. Raises ClientOptionIllegal for a bad address."""
         super().__init__(None)
         self._core = admin.Admin(self._reactor, namesrv, options=options)
-
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         return self._core.stop()

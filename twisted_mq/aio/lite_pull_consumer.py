@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Iterable, Sequence
-
-from twisted.internet import defer
+from collections.abc import AsyncGenerator
 
 from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.consumer import Consumer
 from twisted_mq.aio.mq_client import MQClient
 from twisted_mq.aio.received import MESSAGES_A_TURN
-from twisted_mq.client.consuming import lite_pull_consumer
-from twisted_mq.client.consuming.consumer_options import ConsumerOptions
-from twisted_mq.client.core.argument_checks import Topics
-from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.times import Moment
+from twisted_mq.client.faces import consumers
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
 
@@ -29,36 +24,13 @@ LONG_SECONDS = 3600.0
 """The poll timeout of an iteration without a timeout."""
 
 
-class LitePullConsumer(Consumer[MessageExt]):
+class LitePullConsumer(consumers.LitePullConsumer[MQClient], Consumer[MessageExt]):
     """A consumer that returns messages when it is polled.
 
     A message that a poll or an iteration returned counts as consumed at the next poll or step, or at `stop`; but not if
     an exception leaves `async with`. Without `auto_commit` it counts as consumed only at `commit`. The broker retries
     nothing: to receive a message again, use `seek`.
     """
-
-    _core: lite_pull_consumer.LitePullConsumer
-
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        topics: Topics | None = None,
-        auto_commit: bool = True,
-        options: ConsumerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the arguments of PushConsumer. Without `auto_commit`, only `commit` makes messages count as consumed."""
-        super().__init__(client)
-        self._core = lite_pull_consumer.LitePullConsumer(
-            self._reactor, group, namesrv, topics=topics, auto_commit=auto_commit, client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
 
     # messages
 
@@ -106,13 +78,6 @@ class LitePullConsumer(Consumer[MessageExt]):
 
     # queues
 
-    def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Consume these queues, all of their messages, instead of earlier subscriptions or assignments.
-
-        Takes effect at once. A consumer either subscribes or assigns. Raises ClientStateError.
-        """
-        self._core.assign(queues)
-
     async def fetch_queues(self, topic: str) -> list[MessageQueue]:
         """Return all readable queues of a topic, to assign some of them. Raises NoRoute."""
         loop = self._reactor.check_loop()
@@ -124,10 +89,6 @@ class LitePullConsumer(Consumer[MessageExt]):
         """Commit the offsets after all polled messages to the broker."""
         loop = self._reactor.check_loop()
         await result_of(self._core.commit(), loop)
-
-    def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Continue from this offset of an assigned queue. Raises ClientStateError."""
-        self._core.seek(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
         """Continue from the queue's first message that is still kept."""
@@ -148,8 +109,3 @@ class LitePullConsumer(Consumer[MessageExt]):
         """Return the group's offset at the broker; None if it has none."""
         loop = self._reactor.check_loop()
         return await result_of(self._core.committed(queue), loop)
-
-    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        if self._failed:
-            self._core.forget_polled()
-        return super()._stop(finish_seconds)

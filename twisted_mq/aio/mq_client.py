@@ -2,66 +2,38 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from twisted.internet import defer
-
 from twisted_mq.aio.awaiting import to_its_end
 from twisted_mq.aio.loop_reactor import LoopReactor
-from twisted_mq.client.core import mq_client
-from twisted_mq.client.core.argument_checks import check_class
-from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.requirements import Require
-from twisted_mq.logs import log_to_standard
+from twisted_mq.client.faces import member
 
 Result = TypeVar("Result")
 
 
-class MQClient:
-    """Connections to one cluster. Give it to several producers and consumers of one event loop to share them.
+class MQClient(member.MQClient[LoopReactor]):
+    """Connections to one cluster. Give it to several producers and consumers to share them.
 
     Without `namesrv`, the environment variable NAMESRV_ADDR has the name servers' addresses.
     """
 
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        options: ClientOptions | None = None,
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        self.reactor = LoopReactor()
-        self.core = mq_client.MQClient(self.reactor, namesrv or (), options=options, instance_name=instance_name, ip=ip)
-
-    @property
-    def client_id(self) -> str:
-        """The ID by which brokers know this client."""
-        return self.core.client_id
+    make_reactor = LoopReactor
 
 
-class ClientMember(abc.ABC):
+class ClientMember(member.ClientMember[MQClient]):
     """A producer or consumer, which runs inside `async with`, or from `start` to `stop`."""
 
-    _finish_seconds = 3.0
+    _client_class = MQClient
 
     def __init__(self, client: MQClient | None) -> None:
-        check_class(client, MQClient, "client")
-        self._reactor = client.reactor if client is not None else LoopReactor()
-        self._shared = client.core if client is not None else None
+        super().__init__(client)
         self._begun = False
-        log_to_standard()
 
-    @abc.abstractmethod
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        """Start the core."""
-
-    @abc.abstractmethod
-    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        """Stop the core."""
+    def _do(self, function: Callable[[], Result]) -> Result:
+        return function()
 
     async def start(self, *, require: Require | None = None) -> None:
         """Start, in the running event loop. A start that fails or is cancelled leaves nothing behind.

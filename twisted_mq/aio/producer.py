@@ -10,20 +10,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
-
-from twisted.internet import defer
 
 from twisted_mq.aio.awaiting import deferred_of, result_of
 from twisted_mq.aio.mq_client import ClientMember, MQClient
-from twisted_mq.client.core.argument_checks import check_function
-from twisted_mq.client.core.client_metrics import ProducerMetrics
-from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.requirements import Require
-from twisted_mq.client.producing import producer, transaction_producer
+from twisted_mq.client.faces import producers
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
-from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.client.producing.transaction_producer import Check, Decision, Execute, TransactionResult
 from twisted_mq.protocol.bodies import MessageQueue
@@ -34,48 +27,8 @@ MessageT = TypeVar("MessageT", bound=Message | MessageExt)
 SentT = TypeVar("SentT", bound=Message)
 
 
-class Producer(ClientMember):
+class Producer(producers.Producer[MQClient], ClientMember):
     """A producer of one group."""
-
-    _core: producer.Producer
-
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        options: ProducerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the name servers' addresses (`namesrv`) or an MQClient to share; without both, read NAMESRV_ADDR.
-
-        Nothing is connected before `start`. Raises ClientOptionIllegal for a bad group or address.
-        """
-        super().__init__(client)
-        self._core = producer.Producer(
-            self._reactor, group, namesrv, client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-
-    @property
-    def group(self) -> str:
-        """The group's name at the brokers, with its namespace."""
-        return self._core.group
-
-    @property
-    def metrics(self) -> ProducerMetrics:
-        """Counts of messages sent, failed, retried and in flight."""
-        return self._core.metrics
-
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        return self._core.start(require=require)
-
-    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        return self._core.stop(finish_seconds)
 
     async def send(
         self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None
@@ -156,31 +109,14 @@ class Producer(ClientMember):
         return await result_of(self._core.publish_queues(topic), loop)
 
 
-class TransactionProducer(Producer):
-    """A producer of half messages, which its group commits or rolls back. Brokers ask `check` about undecided ones."""
+class TransactionProducer(producers.TransactionProducer[MQClient, Check], Producer):
+    """A producer of half messages, which its group commits or rolls back. Brokers ask `check` about undecided ones.
 
-    _core: transaction_producer.TransactionProducer
+    `check` is a function or an `async def`.
+    """
 
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        check: Check,
-        options: ProducerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the arguments of Producer. `check` is a function or an `async def` that gets the stored message."""
-        check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
-        ClientMember.__init__(self, client)
-        self._core = transaction_producer.TransactionProducer(
-            self._reactor, group, namesrv, check=_in_loop(check), client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
+    def _wrapped(self, check: Check) -> Check:
+        return _in_loop(check)
 
     async def send_in_transaction(
         self, message: SentT, execute: Execute[SentT], *, timeout: float | None = None

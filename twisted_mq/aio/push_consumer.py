@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeVar
 
 import attrs
@@ -18,26 +18,25 @@ from twisted.internet import defer
 from twisted_mq.aio.awaiting import deferred_of
 from twisted_mq.aio.consumer import Consumer
 from twisted_mq.aio.mq_client import MQClient
-from twisted_mq.aio.received import AnyDeliveries, Received, ReceivedMessage
+from twisted_mq.aio.received import Received, ReceivedMessage
 from twisted_mq.client.consuming import push_consumer
 from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
     ConsumeOrderlyContext,
-    ConsumerOptions,
     Listener,
     OrderlyListener,
 )
-from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries, one_by_one
-from twisted_mq.client.core.argument_checks import Topics, check_function
-from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.consuming.deliveries import one_by_one
+from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.requirements import Require
+from twisted_mq.client.faces import consumers
 from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
 Status = TypeVar("Status")
 
 
-class PushConsumer(Consumer[ReceivedMessage]):
+class PushConsumer(consumers.PushConsumer[MQClient, Listener], Consumer[ReceivedMessage]):
     """A consumer that one or more tasks iterate, or that calls a listener with messages as they arrive.
 
     At most `concurrency` messages are open at a time, that is, neither acknowledged nor sent back; `consume_timeout_seconds`
@@ -48,43 +47,8 @@ class PushConsumer(Consumer[ReceivedMessage]):
     loop before, the message is sent back. Messages that are already settled stay so.
     """
 
-    _core: push_consumer.PushConsumer
-
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        topics: Topics | None = None,
-        listener: Listener | None = None,
-        orderly: bool = False,
-        auto_ack: bool = False,
-        options: ConsumerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Subscribe to `topics`: {"Orders": "paid || sent"} as in `subscribe`, or ["Orders"] for all messages.
-
-        Takes the name servers' addresses (`namesrv`) or an MQClient to share; without both, reads NAMESRV_ADDR.
-        Nothing is connected before `start`. Raises ClientOptionIllegal for an invalid argument.
-        """
-        super().__init__(client)
-        self._core = core = push_consumer.PushConsumer(
-            self._reactor, group, namesrv, topics=topics, client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-        self._listens = False
-        self._orderly = orderly
-        self._deliveries: AnyDeliveries = Deliveries(
-            self._reactor, core.group, ORDERLY if orderly else CONCURRENTLY, limit=core.options.concurrency,
-            timeout_seconds=core.options.consume_timeout_seconds, is_ours=core.consumes,
-        )  # fmt: skip
+    def _receive(self, auto_ack: bool) -> None:
         self._received = Received(self._reactor, self._deliveries, auto_ack=auto_ack)
-        if listener is not None:
-            self.listen(listener)
 
     def listen(self, listener: Listener) -> None:
         """Set the listener: (list of messages, context) -> ConsumeStatus, a function or an `async def`.
@@ -93,7 +57,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         unless ConsumerOptions(blocking_listener=True) makes it run in threads. A consumer with a listener is not iterated.
         """
         self._core.listen(in_loop(listener))
-        self._listens = True
+        self.listens = True
 
     def listen_orderly(self, listener: OrderlyListener) -> None:
         """Set the listener as `listen` does, for one batch of a queue at a time, in one member of the group only.
@@ -101,7 +65,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         The listener returns ConsumeOrderlyStatus. Messages that it refuses are delivered again; their queue waits meanwhile.
         """
         self._core.listen_orderly(in_loop(listener))
-        self._listens = True
+        self.listens = True
 
     def messages(self, timeout: float | None = None) -> AsyncGenerator[ReceivedMessage, None]:
         """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`.
@@ -121,7 +85,7 @@ class PushConsumer(Consumer[ReceivedMessage]):
         return await self._received.getmany(timeout, max_messages)
 
     def _start(self, require: Require | None) -> defer.Deferred[None]:
-        if not self._listens:
+        if not self.listens:
             core = self._core
             core.options = attrs.evolve(one_by_one(core.options), blocking_listener=False)
             listen = core.listen_orderly if self._orderly else core.listen

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import abc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -16,12 +15,9 @@ from twisted_mq.blocking.calls import Call
 from twisted_mq.blocking.loop_thread import LoopThread
 from twisted_mq.blocking.thread_reactor import ThreadReactor
 from twisted_mq.client.consuming.deliveries import Act
-from twisted_mq.client.core import mq_client
-from twisted_mq.client.core.argument_checks import check_class
-from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.requirements import Require
-from twisted_mq.logs import log_to_standard
+from twisted_mq.client.faces import member
 
 Result = TypeVar("Result")
 
@@ -29,51 +25,24 @@ ANSWER_SECONDS = 0.25
 """The time that a caller waits beyond the timeout of the work itself, whose error says more than CallTimedOut."""
 
 
-class MQClient:
+class MQClient(member.MQClient[ThreadReactor]):
     """Connections to one cluster. Give it to several producers and consumers to share them.
 
     Without `namesrv`, the environment variable NAMESRV_ADDR has the name servers' addresses.
     """
 
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        options: ClientOptions | None = None,
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        self.reactor = ThreadReactor()
-        self.core = mq_client.MQClient(self.reactor, namesrv or (), options=options, instance_name=instance_name, ip=ip)
-
-    @property
-    def client_id(self) -> str:
-        """The ID by which brokers know this client."""
-        return self.core.client_id
+    make_reactor = ThreadReactor
 
 
-class ClientMember(abc.ABC):
+class ClientMember(member.ClientMember[MQClient]):
     """A producer or consumer, which runs inside `with`, or from `start` to `stop`. Calls may come from any thread."""
 
-    _finish_seconds = 3.0
-    listens = False
-    """True if messages go to a listener."""
+    _client_class = MQClient
 
     def __init__(self, client: MQClient | None) -> None:
-        check_class(client, MQClient, "client")
-        self._reactor = client.reactor if client is not None else ThreadReactor()
-        self._shared = client.core if client is not None else None
+        super().__init__(client)
         self._thread: LoopThread | None = None
         self._life = threading.Lock()
-        log_to_standard()
-
-    @abc.abstractmethod
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        """Start the core, in the loop."""
-
-    @abc.abstractmethod
-    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        """Stop the core, in the loop."""
 
     def start(self, timeout: float | None = None, *, require: Require | None = None) -> None:
         """Start. A start that fails or takes longer than `timeout` seconds (CallTimedOut) leaves nothing behind.

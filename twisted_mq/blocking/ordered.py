@@ -11,8 +11,7 @@ with OrderedConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from twisted.internet import defer
@@ -21,64 +20,29 @@ from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.blocking.consumer import Iterates
 from twisted_mq.blocking.mq_client import ClientMember, MQClient
 from twisted_mq.blocking.push_consumer import OrderlyListener
-from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
-from twisted_mq.client.consuming.deliveries import ORDERED, Deliveries, one_by_one
+from twisted_mq.blocking.received import Received, ReceivedMessage
 from twisted_mq.client.consuming.listener_threads import ListenerThreads
-from twisted_mq.client.core.argument_checks import Topics, expressions
-from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.core.requirements import Require
-from twisted_mq.client.ordered import ordered_consumer, ordered_producer
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
-from twisted_mq.client.ordered.coordinator_source import Given
+from twisted_mq.client.faces import ordered
+from twisted_mq.client.faces.ordered import Told
 from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
-from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.messages.message import Message
-from twisted_mq.protocol.messages.subscription import SUB_ALL
 from twisted_mq.reactor_threads import threads_of
 
 log = Logger()
 
 Result = TypeVar("Result")
 
-Told = Callable[[str, str, bool], object]
-"""A listener: (topic, unit, whether this client leads it)."""
-
 LISTENER_THREADS = 20
 """The limit of listener calls at the same time."""
 
 
-class OrderedProducer(ClientMember):
+class OrderedProducer(ordered.OrderedProducer[MQClient], ClientMember):
     """A producer of one group. It joins the election for an ordered queue at its first `send` or `lead` to the queue.
 
     Several producers of one group are standbys of each other: only the leader of a queue sends to it.
     """
-
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        coordinator: Given | None = None,
-        options: OrderedOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the arguments of Producer. Without `coordinator`, the topic's brokers are asked for its address."""
-        super().__init__(client)
-        self._core = ordered_producer.OrderedProducer(
-            self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
-            client_options=client_options, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        return self._core.start(require=require)
-
-    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        return self._core.stop(finish_seconds)
 
     def send(
         self, message: Message, queue: int | None = None, *, key: object = None, timeout: float | None = None
@@ -96,10 +60,6 @@ class OrderedProducer(ClientMember):
         """Join the election; return when this producer leads the queue, or all queues of the topic. Raises as `send` does."""
         self._call(lambda: self._core.lead(topic, queue), timeout)
 
-    def leads(self, topic: str, queue: int = 0) -> bool:
-        """Return whether this producer is certain to be the leader of the queue now."""
-        return self._do(lambda: self._core.leads(topic, queue))
-
     def on_lead(self, listener: Told) -> None:
         """Call `listener(topic, unit, leads)` when this producer becomes, or ceases to be, the leader of a unit.
 
@@ -108,51 +68,16 @@ class OrderedProducer(ClientMember):
         self._do(lambda: self._core.on_lead(in_pool(listener, self._reactor)))
 
 
-class OrderedConsumer(Iterates[ReceivedMessage]):
+class OrderedConsumer(ordered.OrderedConsumer[MQClient, OrderlyListener], Iterates[ReceivedMessage]):
     """A member of a consumer group. It joins the election for each ordered queue of its topics.
 
     An iteration returns a queue's next message when the previous one is acknowledged. A message that is sent back
     (`message.retry()`) is delivered again after a pause; its queue waits meanwhile. `auto_ack` is as in PushConsumer.
     """
 
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        topics: Topics | None = None,
-        listener: OrderlyListener | None = None,
-        auto_ack: bool = False,
-        coordinator: Given | None = None,
-        options: OrderedConsumerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the arguments of PushConsumer. Without `coordinator`, the topic's brokers are asked for its address."""
-        super().__init__(client)
-        self._core = core = ordered_consumer.OrderedConsumer(
-            self._reactor, group, namesrv, coordinator=coordinator, client=self._shared, options=options,
-            client_options=client_options, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-        self.listens = False
-        self._deliveries: AnyDeliveries = Deliveries(
-            self._reactor, group, ORDERED, limit=math.inf, timeout_seconds=core.options.consume_timeout_seconds
-        )
+    def _receive(self, auto_ack: bool) -> None:
         self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
-        self._threads = ListenerThreads(self._reactor, LISTENER_THREADS, f"listener of {group}")
-        for topic, expression in expressions(topics).items():
-            self.subscribe(topic, expression)
-        if listener is not None:
-            self.listen(listener)
-
-    def subscribe(self, topic: str, expression: str = SUB_ALL) -> None:
-        """Consume a topic: all of it, or tags as "A || B".
-
-        Raises ClientOptionIllegal, SubscriptionError or ClientStateError.
-        """
-        self._do(lambda: self._core.subscribe(topic, expression))
+        self._threads = ListenerThreads(self._reactor, LISTENER_THREADS, f"listener of {self._core.group}")
 
     def listen(self, listener: OrderlyListener) -> None:
         """Set the listener: (list of messages, context) -> ConsumeOrderlyStatus, called in a thread of a pool.
@@ -187,13 +112,6 @@ class OrderedConsumer(Iterates[ReceivedMessage]):
         """Iterate over messages as they arrive. Ends if none arrives for `timeout` seconds, or at `stop`."""
         self._check_iterated()
         return self._received.messages(timeout)
-
-    def _start(self, require: Require | None) -> defer.Deferred[None]:
-        if not self.listens:
-            core = self._core
-            core.options = one_by_one(core.options)
-            core.listen(self._deliveries.listener)
-        return self._core.start(require=require)
 
     def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
         stopping = self._core.stop(finish_seconds)

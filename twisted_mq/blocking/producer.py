@@ -9,7 +9,7 @@ with Producer("127.0.0.1:9876", group="orders") as producer:
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TypeVar
 
@@ -18,15 +18,11 @@ from twisted.internet import defer
 from twisted_mq.blocking.calls import Call
 from twisted_mq.blocking.mq_client import ClientMember, MQClient
 from twisted_mq.blocking.pending import Pending, Window
-from twisted_mq.client.core.argument_checks import check_function
-from twisted_mq.client.core.client_metrics import ProducerMetrics
-from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.requirements import Require
-from twisted_mq.client.producing import producer, transaction_producer
+from twisted_mq.client.faces import producers
 from twisted_mq.client.producing.producer import QueueSelector, select_by_hash
-from twisted_mq.client.producing.producer_options import ProducerOptions
 from twisted_mq.client.producing.send_result import SendResult
-from twisted_mq.client.producing.transaction_producer import TransactionResult, TransactionState
+from twisted_mq.client.producing.transaction_producer import Check, TransactionResult, TransactionState
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.reactor_threads import threads_of
@@ -35,49 +31,14 @@ Key = TypeVar("Key")
 SentT = TypeVar("SentT", bound=Message)
 
 
-class Producer(ClientMember):
+class Producer(producers.Producer[MQClient], ClientMember):
     """A producer of one group, for any number of threads."""
 
-    _core: producer.Producer
-
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        options: ProducerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the name servers' addresses (`namesrv`) or an MQClient to share; without both, read NAMESRV_ADDR.
-
-        Nothing is connected before `start`. Raises ClientOptionIllegal for a bad group or address.
-        """
-        super().__init__(client)
-        self._core = producer.Producer(
-            self._reactor, group, namesrv, client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-        self._window = Window(self._core.options.max_in_flight)
-
-    @property
-    def group(self) -> str:
-        """The group's name at the brokers, with its namespace."""
-        return self._core.group
-
-    @property
-    def metrics(self) -> ProducerMetrics:
-        """Counts of messages sent, failed, retried and in flight."""
-        return self._core.metrics
+    _window: Window
 
     def _start(self, require: Require | None) -> defer.Deferred[None]:
-        return self._core.start(require=require)
-
-    def _stop(self, finish_seconds: float) -> defer.Deferred[None]:
-        return self._core.stop(finish_seconds)
+        self._window = Window(self._core.options.max_in_flight)
+        return super()._start(require)
 
     def send(self, message: Message, queue: MessageQueue | None = None, *, timeout: float | None = None) -> SendResult:
         """Send one message: to `queue` if given (without retries), else to the topic's queues in turn.
@@ -171,34 +132,15 @@ class Producer(ClientMember):
         return self._call(lambda: self._core.publish_queues(topic), timeout)
 
 
-class TransactionProducer(Producer):
-    """A producer of half messages, which its group commits or rolls back. Brokers ask `check` about undecided ones."""
+class TransactionProducer(producers.TransactionProducer[MQClient, Callable[[MessageExt], TransactionState]], Producer):
+    """A producer of half messages, which its group commits or rolls back. Brokers ask `check` about undecided ones.
 
-    _core: transaction_producer.TransactionProducer
+    `check` is a function, which is called in a thread of a pool.
+    """
 
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        check: Callable[[MessageExt], TransactionState],
-        options: ProducerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Take the arguments of Producer. `check` is a function that gets the stored message, in a thread of the pool."""
-        check_function(check, "check", transaction_producer.CHECK_EXAMPLE)
-        ClientMember.__init__(self, client)
+    def _wrapped(self, check: Callable[[MessageExt], TransactionState]) -> Check:
         in_thread = threads_of(self._reactor)
-        self._core = transaction_producer.TransactionProducer(
-            self._reactor, group, namesrv, check=functools.wraps(check)(lambda message: in_thread(check, message)),
-            client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-        self._window = Window(self._core.options.max_in_flight)
+        return functools.wraps(check)(lambda message: in_thread(check, message))
 
     def send_in_transaction(
         self,

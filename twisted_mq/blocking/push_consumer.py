@@ -7,7 +7,7 @@ with PushConsumer("127.0.0.1:9876", group="audit", topics={"Orders": "*"}) as co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import attrs
@@ -15,19 +15,16 @@ from twisted.internet import defer
 
 from twisted_mq.blocking.consumer import Consumer
 from twisted_mq.blocking.mq_client import MQClient
-from twisted_mq.blocking.received import AnyDeliveries, Received, ReceivedMessage
-from twisted_mq.client.consuming import push_consumer
+from twisted_mq.blocking.received import Received, ReceivedMessage
 from twisted_mq.client.consuming.consumer_options import (
     ConsumeContext,
     ConsumeOrderlyContext,
     ConsumeOrderlyStatus,
-    ConsumerOptions,
     ConsumeStatus,
 )
-from twisted_mq.client.consuming.deliveries import CONCURRENTLY, ORDERLY, Deliveries, one_by_one
-from twisted_mq.client.core.argument_checks import Topics
-from twisted_mq.client.core.client_options import ClientOptions
+from twisted_mq.client.consuming.deliveries import one_by_one
 from twisted_mq.client.core.requirements import Require
+from twisted_mq.client.faces import consumers
 from twisted_mq.protocol.messages.message import MessageExt
 
 Context = TypeVar("Context", ConsumeContext, ConsumeOrderlyContext)
@@ -37,7 +34,7 @@ OrderlyListener = Callable[[list[MessageExt], ConsumeOrderlyContext], ConsumeOrd
 """Plain functions, which may block."""
 
 
-class PushConsumer(Consumer[ReceivedMessage]):
+class PushConsumer(consumers.PushConsumer[MQClient, Listener], Consumer[ReceivedMessage]):
     """A consumer that one or more threads iterate, or that calls a listener, in its own threads, as messages arrive.
 
     At most `concurrency` messages are open at a time, that is, neither acknowledged nor sent back; `consume_timeout_seconds`
@@ -48,43 +45,8 @@ class PushConsumer(Consumer[ReceivedMessage]):
     loop before, the message is sent back. Messages that are already settled stay so.
     """
 
-    _core: push_consumer.PushConsumer
-
-    def __init__(
-        self,
-        namesrv: str | Sequence[str] | None = None,
-        *,
-        group: str,
-        topics: Topics | None = None,
-        listener: Listener | None = None,
-        orderly: bool = False,
-        auto_ack: bool = False,
-        options: ConsumerOptions | None = None,
-        client: MQClient | None = None,
-        client_options: ClientOptions | None = None,
-        namespace: str = "",
-        instance_name: str | None = None,
-        ip: str | None = None,
-    ) -> None:
-        """Subscribe to `topics`: {"Orders": "paid || sent"} as in `subscribe`, or ["Orders"] for all messages.
-
-        Takes the name servers' addresses (`namesrv`) or an MQClient to share; without both, reads NAMESRV_ADDR.
-        Nothing is connected before `start`. Raises ClientOptionIllegal for an invalid argument.
-        """
-        super().__init__(client)
-        self._core = core = push_consumer.PushConsumer(
-            self._reactor, group, namesrv, topics=topics, client=self._shared, options=options,
-            client_options=client_options, namespace=namespace, instance_name=instance_name, ip=ip,
-        )  # fmt: skip
-        self.listens = False
-        self._orderly = orderly
-        self._deliveries: AnyDeliveries = Deliveries(
-            self._reactor, core.group, ORDERLY if orderly else CONCURRENTLY, limit=core.options.concurrency,
-            timeout_seconds=core.options.consume_timeout_seconds, is_ours=core.consumes,
-        )  # fmt: skip
+    def _receive(self, auto_ack: bool) -> None:
         self._received = Received(self._reactor, self._deliveries, self, auto_ack=auto_ack)
-        if listener is not None:
-            self.listen(listener)
 
     def listen(self, listener: Listener) -> None:
         """Set the listener: (list of messages, context) -> ConsumeStatus, called in one of `concurrency` threads.
