@@ -5,12 +5,14 @@ take long, the rest of them wait: a thousand connections that come at once would
 connections wait for turns, few reads go before them.
 
 The turns go by share (`remoting.shares`): the share that has used the least time is next, so that a peer that asks for little
-waits for one turn, however many connections others open.
+waits for one turn, however many connections others open. A share's connections that ask for little have one turn together: a
+client waits for one turn of others, not for one with each of its connections.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable
 from typing import Protocol
 
@@ -23,6 +25,10 @@ CROWD_SECONDS = 0.01
 """The time for the reads of one poll, counted from the read that comes this long after the poll before."""
 BACKLOG_SECONDS = 0.002
 """The same while connections wait for turns: a read that joins them is served by share, one that does not by chance."""
+TURN_SECONDS = 0.002
+"""The time from which on a turn has no further connection of its share."""
+MOST_TOGETHER = 16
+"""The connections of a share that go on in one turn, at most."""
 
 
 class GoesOn(Protocol):
@@ -143,18 +149,23 @@ class Rotation:
             self._next_round = self.clock.callLater(0, self._round)
 
     def _turn(self, now: float) -> float:
-        """Let the first connection of the next share go on. Return the time after it."""
+        """Let the first connections of the next share go on. Return the time after them."""
         used, entry, share = heapq.heappop(self._order)
         line = self._lines.get(share)
         if line is None or line.entry != entry:
             return now
         self._least_used = used
         line.entry = 0  # it is the one that goes on: it keeps its line, whoever leaves or joins
-        connection = next(iter(line.waiting))
-        del line.waiting[connection]
-        del self._shares[connection]
-        connection.go_on()
-        after = self.clock.seconds()
+        after, end = now, now + TURN_SECONDS
+        for connection in tuple(itertools.islice(line.waiting, MOST_TOGETHER)):
+            if connection not in line.waiting:  # it left meanwhile
+                continue
+            del line.waiting[connection]
+            del self._shares[connection]
+            connection.go_on()
+            after = self.clock.seconds()
+            if after >= end:
+                break
         line.used += after - now
         if line.waiting:
             self._enter(share, line)

@@ -119,6 +119,7 @@ class SocketChannel(protocol.Protocol):
         self.account: str | None = None
         self.last_active = self._seconds()
         self.connected_now = False
+        self._unread: list[bytes] = []
         self._waiting: list[Received] = []
         self._waiting_since = 0.0
         self._pending = 0
@@ -170,6 +171,22 @@ class SocketChannel(protocol.Protocol):
             self._traffic.count(event)
 
     def dataReceived(self, data: bytes) -> None:
+        """Process what was read, or keep it for a later turn, not even decoded, if the reads before it took long."""
+        now = self._seconds()
+        if self._waiting or self._unread:  # a TLS transport passes on what it has decrypted, paused or not
+            self._unread.append(data)
+        elif now >= self._rotation.ask_at and self._produces and self._rotation.is_crowded(now):
+            self._unread.append(data)
+            self._wait_for_turn()
+        else:
+            commands, damage = self._decoded(data)
+            if commands:
+                self._process(commands, now)
+            if damage is not None:
+                self._damaged(damage)
+
+    def _decoded(self, data: bytes) -> tuple[list[Received], FrameError | None]:
+        """Return the commands of a read, and the error at their end if a frame is damaged."""
         damage = None
         try:
             commands = self._decoder.receive(data)
@@ -178,10 +195,7 @@ class SocketChannel(protocol.Protocol):
         size = self._decoder.incomplete_bytes
         if size != self._incomplete:
             self._held(size)
-        if commands:
-            self._received(commands)
-        if damage is not None:
-            self._damaged(damage)
+        return commands, damage
 
     def _damaged(self, damage: ProtocolError) -> None:
         self._count("EXCEPTION")
@@ -208,7 +222,11 @@ class SocketChannel(protocol.Protocol):
     def resumeProducing(self) -> None:
         self._paused = False
         self._traffic.budget.taken(self)
-        if self._waiting:
+        self._read_on()
+
+    def _read_on(self) -> None:
+        """Wait for a turn if something is left to do, else read again."""
+        if self._waiting or self._unread:
             self._join()
         else:
             self.transport.resumeProducing()
@@ -217,28 +235,27 @@ class SocketChannel(protocol.Protocol):
         """Process the rest of a read, then read again."""
         if self._paused:
             return
-        commands, self._waiting = self._waiting, []
-        if self._traffic.too_late is not None:
+        commands, damage = self._waiting, None
+        if commands:
+            self._waiting = []
+        else:
+            data, self._unread = b"".join(self._unread), []
+            commands, damage = self._decoded(data)
+        now = self._seconds()
+        if commands and self._traffic.too_late is not None:
+            self.last_active = now
             commands = self._without_late(commands, self._traffic.too_late)
-        self._process(commands, self._seconds())
-        if not self._waiting and not self._paused:
-            self.transport.resumeProducing()
+        if commands:
+            self._process(commands, now)
+        if damage is not None:
+            self._damaged(damage)
+        elif not self._waiting and not self._paused:
+            self._read_on()
 
     def stopProducing(self) -> None:
         """Do nothing: the transport is gone, and connectionLost follows."""
 
     # requests of the peer
-
-    def _received(self, commands: list[Received]) -> None:
-        """Process the commands of a read now, or in a later turn if the reads before it took long."""
-        now = self._seconds()
-        if self._waiting:  # a TLS transport passes on what it has decrypted, paused or not
-            self._waiting += commands
-        elif now >= self._rotation.ask_at and self._produces and self._rotation.is_crowded(now):
-            self.last_active = now
-            self._keep(commands)
-        else:
-            self._process(commands, now)
 
     def _process(self, commands: list[Received], now: float) -> None:
         ready: list[bytes] = []
@@ -315,7 +332,12 @@ class SocketChannel(protocol.Protocol):
     def _keep(self, commands: list[Received]) -> None:
         """Keep commands for another turn, or until the peer has taken its answers."""
         self._waiting = commands
-        if commands and not self._paused:
+        if commands:
+            self._wait_for_turn()
+
+    def _wait_for_turn(self) -> None:
+        """Read nothing before the turn. A paused channel waits for its turn when its peer has taken the answers."""
+        if not self._paused:
             self.transport.pauseProducing()
             self._join()
 
@@ -550,7 +572,7 @@ class SocketChannel(protocol.Protocol):
         self.transport.loseConnection()
 
     def _forget_what_waits(self) -> None:
-        self._waiting = []
+        self._unread, self._waiting = [], []
         self._rotation.leave(self)
         if self._cut_off is not None:
             self._cut_off.cancel()

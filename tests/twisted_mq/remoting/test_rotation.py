@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import attrs
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
@@ -9,7 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
-from twisted_mq.remoting.rotation import BACKLOG_SECONDS, CROWD_SECONDS, ROUND_SECONDS, Rotation
+from twisted_mq.remoting.rotation import BACKLOG_SECONDS, CROWD_SECONDS, ROUND_SECONDS, TURN_SECONDS, Rotation
 from twisted_mq.remoting.socket_channel import SLICE_SECONDS, SocketChannel, Traffic
 
 SLOW, QUICK = 10, 11
@@ -71,6 +73,45 @@ class RotationCase(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual([one is honest for one in self.served[:5]], [False, False, True, True, False])
         self.assertEqual([one.opaque for one in sent(transport)], [0, 1])
+
+    def test_connections_of_a_share_that_ask_for_little_have_one_turn_together(self) -> None:
+        rotation = Rotation(self.clock)
+        called: list[str] = []
+
+        def work(share: str, seconds: float) -> None:
+            called.append(share)
+            self.clock.rightNow += seconds
+
+        for share, seconds in (("little", TURN_SECONDS / 4), ("much", TURN_SECONDS), ("other", TURN_SECONDS)):
+            for _ in range(3):
+                rotation.call(share, functools.partial(work, share, seconds))
+        self.clock.advance(0)
+        self.assertEqual(called, ["little"] * 3 + ["much", "other"] * 3)
+
+    def test_a_connection_that_leaves_in_the_turn_of_its_share_has_none(self) -> None:
+        rotation = Rotation(self.clock)
+        called: list[str] = []
+        second = rotation.call("share", lambda: called.append("second"))
+        second.cancel()
+        rotation.call("share", lambda: (called.append("first"), third.cancel()))
+        third = rotation.call("share", lambda: called.append("third"))
+        rotation.call("share", lambda: called.append("fourth"))
+        self.clock.advance(0)
+        self.assertEqual(called, ["first", "fourth"])
+
+    def test_a_read_that_waits_is_decoded_in_its_turn(self) -> None:
+        """In this poll the others have taken the time."""
+        damaged, unfinished = SocketChannel(self.traffic), SocketChannel(self.traffic)
+        transport = connect(damaged, ClosingTransport(HONEST))
+        connect(unfinished, ClosingTransport(HONEST))
+        before = unfinished.last_active
+        damaged.dataReceived(frames(RemotingCommand(QUICK, opaque=5)) + b"\xff" * 8)
+        unfinished.dataReceived(frames(RemotingCommand(QUICK))[:-1])
+        self.assertEqual((sent(transport), transport.disconnecting), ([], False))
+        self.clock.advance(0)
+        self.assertEqual(([one.opaque for one in sent(transport)], transport.disconnecting), ([5], True))
+        self.assertEqual(unfinished.last_active, before)
+        self.assertFalse(self.served.count(unfinished))
 
     def test_shares_have_the_same_time_whatever_their_turns_and_connections_are(self) -> None:
         used: dict[str, float] = dict.fromkeys("abc", 0.0)
