@@ -59,6 +59,7 @@ class GarbageLooks:
         """Put aside what the process has now: modules, tables, what the store has. Nothing of it becomes garbage."""
         gc.collect()
         self._everything_is_aside()
+        self._is_busy()  # the first decision counts from here
         gc.set_threshold(*COLLECT_AFTER)
         gc.enable()
         gc.callbacks.append(self._looked)

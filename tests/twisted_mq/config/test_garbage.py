@@ -146,6 +146,18 @@ def test_everything_is_looked_at_once_an_hour_if_something_was_put_aside(collect
     assert collector.calls == ["freeze", "unfreeze", "collect", "freeze"]
 
 
+def test_process_that_is_busy_from_its_start_on_does_not_search_all(collector: Collector) -> None:
+    """The clock, which began long before, is no time of the process."""
+    collector.now, collector.used = 86_400.0, 1.0
+    collector.looks.start()
+    collector.looks.is_aside = True
+    collector.now, collector.used, collector.blocks = 86_410.0, 8.0, 3 * LEAST_GROWTH
+    collector.calls.clear()
+    collector.looks.look_at_all()
+    collector.looks.stop()
+    assert collector.calls == []
+
+
 def test_start_and_stop(collector: Collector) -> None:
     wait_for_start()
     collector.looks.start()
