@@ -17,6 +17,10 @@ class NoCommitLog(StoreReadError):
         self.path = path
 
 
+class NoFileSystem(StoreReadError):
+    """Raised when what a URI needs is not installed, or a file system does not answer."""
+
+
 class WrongOption(StoreReadError):
     """Raised for an unknown option, or a value that cannot be used."""
 

@@ -20,7 +20,7 @@ from interop.peers.process import Process, free_port, wait_until
 from interop.peers.requirements import java_problem
 from interop.peers.toolchain import JAVA_OPTIONS, KAFKA, QUICK_START, cache_directory, jar_directory, made_once
 
-CLIENTS = ("kafka-python==3.0.12", "pika==1.4.4", "thrift==0.25.0")
+CLIENTS = ("kafka-python==3.0.12", "pika==1.4.4", "thrift==0.25.0", "hdfs-native==0.14.7")
 """With thrift pyiceberg reaches a metastore of Hive."""
 PROGRAM = Path(__file__).with_name("other_systems_program.py")
 RABBIT, ERLANG = "rabbitmq-server", re.compile(r"^ [ |]Depends: (erlang-[a-z0-9-]+)$", re.MULTILINE)

@@ -17,13 +17,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "java"
 VERSION = "5.3.3"
-ROCKETMQ, ZOOKEEPER, PROXY, KAFKA, ICEBERG = "lib", "zookeeper", "proxy", "kafka", "iceberg"
+ROCKETMQ, ZOOKEEPER, PROXY, KAFKA, ICEBERG, HDFS = "lib", "zookeeper", "proxy", "kafka", "iceberg", "hdfs"
 GRPC_VERSIONS = ("5.2.0", "5.0.7")
 """Versions of Apache's gRPC client for Java; the program is compiled with the oldest, the last."""
 JARS = {
     ROCKETMQ: ("pom.xml", tuple(f"rocketmq-{part}-{VERSION}.jar" for part in ("namesrv", "broker", "client", "tools"))),
     ZOOKEEPER: ("zookeeper.xml", ("zookeeper-3.9.3.jar", "metrics-core-4.1.12.1.jar", "snappy-java-1.1.10.5.jar")),
     KAFKA: ("kafka.xml", ("kafka_2.13-4.1.2.jar", "kafka-clients-4.1.2.jar")),
+    HDFS: ("hdfs.xml", ("hadoop-client-minicluster-3.5.0.jar", "jetty-xml-11.0.26.jar", "jcl-over-slf4j-2.0.17.jar")),
     ICEBERG: ("iceberg.xml", ("iceberg-core-1.10.0.jar", "iceberg-core-1.10.0-tests.jar", "jetty-xml-11.0.26.jar")),
     PROXY: ("grpc_peers/proxy.xml", (f"rocketmq-proxy-{VERSION}.jar", "grpc-services-1.53.0.jar")),
     **{f"grpc-java-{one}": ("grpc_peers/client.xml", (f"rocketmq-client-java-{one}.jar",)) for one in GRPC_VERSIONS},

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.spark.stores import StoreWriter
-from twisted_mq.spark.errors import NoCommitLog, WrongOption
+from twisted_mq.spark.errors import NoCommitLog, NoFileSystem, WrongOption
+from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.source.stores import Store, list_log_files, stores_named
 
 
@@ -85,3 +86,9 @@ def test_files_of_a_store_whose_parent_is_relative(writer: StoreWriter, monkeypa
     monkeypatch.chdir(path.parent)
     assert stores_named([path.name]) == (Store(str(path)),)
     assert list_log_files(Store(path.name)) == list_log_files(Store(str(path)))
+
+
+def test_hdfs_without_a_library_says_in_one_line_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twisted_mq.spark.file_systems.importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NoFileSystem, match=r"^hdfs://127.0.0.1:1/store: install hdfs-native, or .*: [^\n]*$"):
+        locate("hdfs://127.0.0.1:1/store")
