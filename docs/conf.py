@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -50,7 +51,15 @@ def double_backticks(_: Sphinx, what: str, name: str, value: object, options: ob
     lines[:] = [line.replace("`", "``") for line in lines]
 
 
+def without_type_variables(
+    _: Sphinx, what: str, name: str, value: object, options: object, arguments: str | None, returned: str | None
+) -> tuple[str, str | None] | None:
+    """Show a face's own types in arguments that are declared once for all faces."""
+    return None if arguments is None else (re.sub(r"\b(MQClient|Listener|Check)T\b", r"\1", arguments), returned)
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-signature", without_type_variables)
     app.connect("builder-inited", generate)
     app.connect("source-read", add_toctrees)
     app.connect("autodoc-process-docstring", double_backticks)

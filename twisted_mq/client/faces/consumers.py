@@ -16,7 +16,7 @@ from twisted_mq.client.core.argument_checks import Topics
 from twisted_mq.client.core.client_metrics import ConsumerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.errors import ClientStateError
-from twisted_mq.client.faces.member import ClientMember, ClientT
+from twisted_mq.client.faces.member import ClientMember, MQClientT
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.subscription import SUB_ALL, TAG
 
@@ -25,7 +25,7 @@ AnyDeliveries = Deliveries[Any, Any]
 """Deliveries with either kind of status."""
 
 
-class Iterates(ClientMember[ClientT]):
+class Iterates(ClientMember[MQClientT]):
     """A consumer whose messages are iterated. The iteration ends when the consumer stops."""
 
     _finish_seconds = 5.0
@@ -44,7 +44,7 @@ class Iterates(ClientMember[ClientT]):
             )
 
 
-class Consumer(Iterates[ClientT]):
+class Consumer(Iterates[MQClientT]):
     """A member of a consumer group."""
 
     _core: consumer.Consumer
@@ -99,7 +99,7 @@ class Consumer(Iterates[ClientT]):
         return self._do(self._core.lag)
 
 
-class PushConsumer(Consumer[ClientT], Generic[ClientT, ListenerT]):
+class PushConsumer(Consumer[MQClientT], Generic[MQClientT, ListenerT]):
     """A consumer that is iterated, or that calls a listener."""
 
     _core: push_consumer.PushConsumer
@@ -114,7 +114,7 @@ class PushConsumer(Consumer[ClientT], Generic[ClientT, ListenerT]):
         orderly: bool = False,
         auto_ack: bool = False,
         options: ConsumerOptions | None = None,
-        client: ClientT | None = None,
+        client: MQClientT | None = None,
         client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
@@ -148,7 +148,7 @@ class PushConsumer(Consumer[ClientT], Generic[ClientT, ListenerT]):
         """Set the listener: (list of messages, context) -> ConsumeStatus. A consumer with a listener is not iterated."""
 
 
-class LitePullConsumer(Consumer[ClientT]):
+class LitePullConsumer(Consumer[MQClientT]):
     """A consumer that returns messages when it is polled."""
 
     _core: lite_pull_consumer.LitePullConsumer
@@ -161,7 +161,7 @@ class LitePullConsumer(Consumer[ClientT]):
         topics: Topics | None = None,
         auto_commit: bool = True,
         options: ConsumerOptions | None = None,
-        client: ClientT | None = None,
+        client: MQClientT | None = None,
         client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,

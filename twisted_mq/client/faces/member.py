@@ -16,7 +16,7 @@ from twisted_mq.logs import log_to_standard
 
 Result = TypeVar("Result")
 ReactorT = TypeVar("ReactorT", bound=interfaces.IReactorTime)
-ClientT = TypeVar("ClientT", bound="MQClient[Any]")
+MQClientT = TypeVar("MQClientT", bound="MQClient[Any]")
 """The MQClient of a face."""
 
 
@@ -51,16 +51,16 @@ class Core(Protocol):
     def stop(self) -> Callable[..., defer.Deferred[None]]: ...
 
 
-class ClientMember(abc.ABC, Generic[ClientT]):
+class ClientMember(abc.ABC, Generic[MQClientT]):
     """A producer or consumer."""
 
-    _client_class: type[ClientT]
+    _client_class: type[MQClientT]
     _core: Core
     _finish_seconds = 3.0
     listens = False
     """True if messages go to a listener."""
 
-    def __init__(self, client: ClientT | None) -> None:
+    def __init__(self, client: MQClientT | None) -> None:
         check_class(client, self._client_class, "client")
         self._reactor = client.reactor if client is not None else self._client_class.make_reactor()
         self._shared = client.core if client is not None else None

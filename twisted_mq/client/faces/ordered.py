@@ -14,7 +14,7 @@ from twisted_mq.client.core.argument_checks import Topics, expressions
 from twisted_mq.client.core.client_options import ClientOptions
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.faces.consumers import AnyDeliveries, Iterates, ListenerT
-from twisted_mq.client.faces.member import ClientMember, ClientT
+from twisted_mq.client.faces.member import ClientMember, MQClientT
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
 from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
@@ -25,7 +25,7 @@ Told = Callable[[str, str, bool], object]
 """A listener: (topic, unit, whether this client leads it)."""
 
 
-class OrderedProducer(ClientMember[ClientT]):
+class OrderedProducer(ClientMember[MQClientT]):
     """A producer of one group, for ordered queues."""
 
     _core: ordered_producer.OrderedProducer
@@ -37,7 +37,7 @@ class OrderedProducer(ClientMember[ClientT]):
         group: str,
         coordinator: Given | None = None,
         options: OrderedOptions | None = None,
-        client: ClientT | None = None,
+        client: MQClientT | None = None,
         client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,
@@ -54,7 +54,7 @@ class OrderedProducer(ClientMember[ClientT]):
         return self._do(lambda: self._core.leads(topic, queue))
 
 
-class OrderedConsumer(Iterates[ClientT], Generic[ClientT, ListenerT]):
+class OrderedConsumer(Iterates[MQClientT], Generic[MQClientT, ListenerT]):
     """A member of a consumer group, for ordered queues."""
 
     _core: ordered_consumer.OrderedConsumer
@@ -69,7 +69,7 @@ class OrderedConsumer(Iterates[ClientT], Generic[ClientT, ListenerT]):
         auto_ack: bool = False,
         coordinator: Given | None = None,
         options: OrderedConsumerOptions | None = None,
-        client: ClientT | None = None,
+        client: MQClientT | None = None,
         client_options: ClientOptions | None = None,
         instance_name: str | None = None,
         ip: str | None = None,

@@ -9,14 +9,14 @@ from typing import Generic, TypeVar
 from twisted_mq.client.core.argument_checks import check_function
 from twisted_mq.client.core.client_metrics import ProducerMetrics
 from twisted_mq.client.core.client_options import ClientOptions
-from twisted_mq.client.faces.member import ClientMember, ClientT
+from twisted_mq.client.faces.member import ClientMember, MQClientT
 from twisted_mq.client.producing import producer, transaction_producer
 from twisted_mq.client.producing.producer_options import ProducerOptions
 
 CheckT = TypeVar("CheckT")
 
 
-class Producer(ClientMember[ClientT]):
+class Producer(ClientMember[MQClientT]):
     """A producer of one group."""
 
     _core: producer.Producer
@@ -27,7 +27,7 @@ class Producer(ClientMember[ClientT]):
         *,
         group: str,
         options: ProducerOptions | None = None,
-        client: ClientT | None = None,
+        client: MQClientT | None = None,
         client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
@@ -54,7 +54,7 @@ class Producer(ClientMember[ClientT]):
         return self._core.metrics
 
 
-class TransactionProducer(Producer[ClientT], Generic[ClientT, CheckT]):
+class TransactionProducer(Producer[MQClientT], Generic[MQClientT, CheckT]):
     """A producer of half messages."""
 
     _core: transaction_producer.TransactionProducer
@@ -66,7 +66,7 @@ class TransactionProducer(Producer[ClientT], Generic[ClientT, CheckT]):
         group: str,
         check: CheckT,
         options: ProducerOptions | None = None,
-        client: ClientT | None = None,
+        client: MQClientT | None = None,
         client_options: ClientOptions | None = None,
         namespace: str = "",
         instance_name: str | None = None,
