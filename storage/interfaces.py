@@ -61,6 +61,9 @@ class GetStatus(enum.Enum):
     OFFSET_RESET = enum.auto()
     """Never returned by a store. The broker answers it to a reader whose group got another offset."""
 
+    __hash__ = object.__hash__
+    """Without a call of Python code, as Enum's is: each pull looks its status up in a table."""
+
 
 class Boundary(enum.Enum):
     """Selects the offset that a search by time returns if several or no messages match (Apache: BoundaryType)."""
@@ -197,7 +200,7 @@ class GetResult:
 
     `records` are read-only bytes-like views, valid until the store is closed. `next_begin_offset` is the offset where
     the reader continues, whatever the status. Offsets are queue offsets. `message_count` is the number of messages in the
-    records of a batch queue; 0 if each record is one message.
+    records of a batch queue, or of a joined read; 0 if each record is one message.
     """
 
     status: GetStatus
@@ -289,10 +292,13 @@ class IMessageStore(Interface):
         max_bytes: int,
         tags_codes: Collection[int] | None,
         matches: RecordTest | None = None,
+        joined: bool = False,
     ) -> GetResult:
         """Read a queue from `offset` on.
 
-        Entries whose tags code is not in `tags_codes`, and records for which `matches` returns False, are skipped.
+        Entries whose tags code is not in `tags_codes` (32 bits each), and records for which `matches` returns False, are
+        skipped. With `joined`, neighbours in the log may come as one view, and `message_count` says how many messages were
+        read.
         """
 
     def min_offset_in_queue(topic: str, queue_id: int) -> int:

@@ -363,6 +363,7 @@ class FileMessageStore:
         max_bytes: int,
         tags_codes: Collection[int] | None,
         matches: RecordTest | None = None,
+        joined: bool = False,
     ) -> GetResult:
         """Read a queue. An unknown queue reads like an empty one, as in Apache, whose reads create the queue."""
         queue = self._queues.by_key.get((topic, queue_id))
@@ -371,7 +372,7 @@ class FileMessageStore:
             if batches is None:
                 return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, 0, 0, 0)
             return self._reader.get_batched(batches, offset, max_count, max_bytes, tags_codes, matches)
-        return self._reader.get(queue, offset, max_count, max_bytes, tags_codes, matches)
+        return self._reader.get(queue, offset, max_count, max_bytes, tags_codes, matches, joined)
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
         """Return the first readable queue offset."""

@@ -104,7 +104,7 @@ def test_row_shows_a_message_and_the_difference() -> None:
 
 def test_one_path_is_chosen_by_its_name_and_several_by_a_part() -> None:
     assert [path.name for path in count.chosen("send, JSON")] == ["send, JSON"]
-    assert len(count.chosen("pull of 32")) == 2
+    assert len(count.chosen("pull of 32")) == 3
     assert len(count.chosen(None)) == len(count_runs.ALL_PATHS)
 
 

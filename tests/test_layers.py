@@ -87,6 +87,7 @@ COLUMNS = {
     "protocol/layouts/record_columns.py",
     "protocol/layouts/index_columns.py",
     "storage/columns",
+    "storage/queues/entry_columns.py",
     "storage/queues/queue_files.py",
     "storage/index/index_writer.py",
     "storage/index/key_collector.py",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.protocol.text.java import BLANKS, java_hash
+from twisted_mq.protocol.text.java import BLANKS, java_hash, tags_code
 
 SUB_ALL = "*"
 TAG = "TAG"
@@ -40,9 +40,18 @@ def build_subscription(
         return _subscription(topic, expression, [], expression_type or TAG, sub_version)
     if not expression or expression == SUB_ALL:
         return _subscription(topic, SUB_ALL, [], TAG, sub_version)
+    return _subscription(topic, expression, _tags_in(topic, expression), TAG, sub_version)
+
+
+def _tags_in(topic: str, expression: str) -> list[str]:
     if not expression.replace("||", ""):
         raise SubscriptionError(f"no tag in the expression {expression!r} for topic {topic}")
-    return _subscription(topic, expression, split_tags(expression), TAG, sub_version)
+    return split_tags(expression)
+
+
+def codes_of_tags(topic: str, expression: str) -> frozenset[int]:
+    """Return the tags codes that `build_subscription` has for tags, without the rest. Raises SubscriptionError."""
+    return frozenset(map(tags_code, _tags_in(topic, expression)))
 
 
 def _subscription(

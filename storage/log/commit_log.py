@@ -7,8 +7,7 @@ the record begins the next one. The 8 bytes are for the blank record, so it alwa
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from operator import add
+from itertools import accumulate
 
 from twisted_mq.protocol.layouts.record import BLANK_BYTES, MAGICS, PLACE_BYTES, encode_blank, unpack_place
 from twisted_mq.storage.errors import MissingLogFile, StoreFull, WrongFileSize
@@ -211,13 +210,24 @@ class CommitLog:
             return None
         return file.readable[offset - file.first_offset : end - file.first_offset]
 
-    def read_many(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[memoryview] | None:
-        """Return the bytes at each place without a copy; None unless readers get all of them and they are in the newest file."""
-        base, ends = self.base, list(map(add, offsets, sizes))
-        if min(offsets) < base or max(ends) > min(self.max_offset, self.committed_offset) or min(sizes) < 0:
+    def read_many(
+        self, offsets: tuple[int, ...], sizes: tuple[int, ...], first_offset: int = 0, joined: bool = False
+    ) -> list[memoryview] | None:
+        """Return the bytes at each place without a copy; as one view if `joined` and they follow one another without a gap.
+
+        None unless readers get all of them, and all are in the newest file and not before `first_offset`.
+        """
+        base, end = max(self.base, first_offset), min(self.max_offset, self.committed_offset)
+        if min(offsets) < base or end < base:
             return None
-        view = self._readable
-        return [view[start - base : end - base] for start, end in zip(offsets, ends, strict=True)]
+        base = self.base
+        if joined and len(offsets) > 1 and offsets[1] == offsets[0] + sizes[0]:
+            ends = tuple(accumulate(sizes, initial=offsets[0]))
+            if ends[:-1] == offsets and ends[-1] <= end and min(sizes) > 0:
+                return [self._readable[offsets[0] - base : ends[-1] - base]]
+        view = self._readable[: end - base]
+        records = [view[(start := offset - base) : start + size] for offset, size in zip(offsets, sizes, strict=True)]
+        return records if tuple(map(len, records)) == sizes else None
 
     def record_at(self, offset: int) -> memoryview | None:
         """Return the record that begins at `offset`; None if no record begins there. The record must contain that offset."""

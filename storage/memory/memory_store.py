@@ -352,6 +352,7 @@ class MemoryMessageStore:
         max_bytes: int,
         tags_codes: Collection[int] | None,
         matches: RecordTest | None = None,
+        joined: bool = False,
     ) -> GetResult:
         """Read a queue."""
         queue = self._queues.get((topic, queue_id))

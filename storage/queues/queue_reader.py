@@ -7,9 +7,7 @@ from collections.abc import Callable, Collection
 
 from twisted_mq.protocol.layouts.queue_entry import (
     ENTRY_BYTES,
-    ENTRY_FIELDS,
     FILLER_SIZE,
-    entries_struct,
     iterate_entries,
 )
 from twisted_mq.protocol.layouts.record import read_store_timestamp
@@ -19,6 +17,7 @@ from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, Record
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
+from twisted_mq.storage.queues.entry_columns import first_entries, first_tagged, is_columnar
 from twisted_mq.storage.queues.queue_extension import ExtendedConsumeQueue
 
 LEAST_PULL_BYTES = 100
@@ -70,6 +69,7 @@ class QueueReader:
         """Take over the limits of reads."""
         self._hot_bytes = config.hot_bytes
         self._least_scanned = config.max_filter_message_size
+        self._entries_scanned = self._scanned(0, ENTRY_BYTES)
         self._memory_limits = (
             config.max_transfer_bytes_on_message_in_memory,
             config.max_transfer_count_on_message_in_memory,
@@ -87,6 +87,7 @@ class QueueReader:
         max_bytes: int,
         wanted: Collection[int] | None,
         test: RecordTest | None = None,
+        joined: bool = False,
     ) -> GetResult:
         """Return records from `offset` on, out of one queue file. The first match is returned whatever its size.
 
@@ -96,15 +97,17 @@ class QueueReader:
         refused = out_of_range(queue, offset)
         if refused is not None:
             return refused
-        scanned = self._scanned(max_count, ENTRY_BYTES)
+        scanned = self._entries_scanned
+        if max_count > scanned:
+            scanned = min(max_count, MOST_SCANNED)
         entries = queue.entries_in_file(offset, scanned)
         if test is not None and isinstance(queue, ExtendedConsumeQueue):
             test = queue.narrowed(test, offset, scanned)
         result = GetResult(_NO_MATCH, offset, queue.min_offset, queue.max_offset)
         last_physical = 0
         if entries:
-            whole = self._fill_whole(result, entries, max_count, max_bytes, wanted) if test is None else None
-            last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test) if whole is None else whole
+            last = self._fill_columns(result, entries, max_count, max_bytes, wanted, joined) if test is None else None
+            last_physical = self._fill(result, entries, max_count, max_bytes, wanted, test) if last is None else last
         else:
             result.status = GetStatus.OFFSET_FOUND_NULL
             result.next_begin_offset = queue.next_file_offset(offset)
@@ -115,32 +118,42 @@ class QueueReader:
         """Return how many entries of a size a read looks at."""
         return min(-(-max(self._least_scanned, max_count * entry_bytes) // entry_bytes), MOST_SCANNED)
 
-    def _fill_whole(
-        self, result: GetResult, entries: memoryview, max_count: int, max_bytes: int, wanted: Collection[int] | None
+    def _fill_columns(
+        self,
+        result: GetResult,
+        entries: memoryview,
+        max_count: int,
+        max_bytes: int,
+        wanted: Collection[int] | None,
+        joined: bool,
     ) -> int | None:
-        """Put the first records into `result`, as `_fill` does, if all are wanted, hot, in the newest file and within the limits.
+        """Put the first records into `result`, as `_fill` does, if all are hot, in the newest file and within the limits.
 
-        Returns the physical offset of the last one; None, with nothing changed, if `_fill` has to look at them one by one.
+        Returns the physical offset of the last entry looked at; None, with nothing changed, if `_fill` has to look at them
+        one by one.
         """
         most_bytes, most_count = self._memory_limits
-        count = min(len(entries) // ENTRY_BYTES, max_count, most_count)
-        if count < 1:
+        most = max_count if max_count < most_count else most_count
+        if most < 1 or (wanted is not None and not is_columnar(entries, wanted)):
             return None
-        numbers: tuple[int, ...] = entries_struct(count).unpack_from(entries)
-        places, sizes = numbers[::ENTRY_FIELDS], numbers[1::ENTRY_FIELDS]
-        total = sum(sizes)
-        log, pull_bytes = self._log, min(max(max_bytes, LEAST_PULL_BYTES), MOST_PULL_BYTES)
-        if min(places) < log.max_offset - self._hot_bytes or total > pull_bytes or total > most_bytes:
-            return None
-        if wanted is not None and not set(numbers[2::ENTRY_FIELDS]).issubset(wanted):
-            return None
-        records = log.read_many(places, sizes)
-        if records is None:
-            return None
-        result.records += records
-        result.status, result.size_bytes = _FOUND, total
-        result.next_begin_offset += count
-        return places[-1]
+        largest = 0
+        if wanted is None:
+            places, sizes, looked, last = first_entries(entries, most)
+        else:
+            places, sizes, looked, last, largest = first_tagged(entries, most, wanted)
+        if places:
+            total, log = sum(sizes), self._log
+            if total + largest > min(max(max_bytes, LEAST_PULL_BYTES), MOST_PULL_BYTES, most_bytes):
+                return None
+            records = log.read_many(places, sizes, log.max_offset - self._hot_bytes, joined)
+            if records is None:
+                return None
+            result.records += records
+            result.status, result.size_bytes = _FOUND, total
+            if joined:
+                result.message_count = len(places)
+        result.next_begin_offset += looked
+        return last
 
     def _fill(
         self,

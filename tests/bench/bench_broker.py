@@ -92,20 +92,22 @@ def make_broker(
     )
 
 
-def send_fields(number: int, **more: str) -> dict[str, str]:
+def send_fields(number: int, tags: str = "", **more: str) -> dict[str, str]:
     """A send header as Apache's 5.3.3 client fills it."""
     properties = f"UNIQ_KEY\x01C0000202201A4E0E2F2A66E0{number:08X}\x02WAIT\x01true\x02"
+    if tags:
+        properties += f"TAGS\x01{tags}\x02"
     return {"a": "bench_producer", "b": "Bench", "c": "TBW102", "d": "4", "e": str(number % 4), "f": "0",
             "g": str(now_ms()), "h": "0", "i": properties, "j": "0", "k": "false", "m": "false", "n": "bench",
             **more}  # fmt: skip
 
 
-def sends(count: int, serialize_type: int) -> Iterator[bytes]:
+def sends(count: int, serialize_type: int, tags: Sequence[str] = ("",)) -> Iterator[bytes]:
+    """Sends to four queues in turn. In each queue the messages have these tags in turn."""
     for number in range(count):
+        fields = send_fields(number, tags[number // 4 % len(tags)])
         yield encode_frame(
-            RemotingCommand(
-                310, number, 0, "JAVA", 479, None, b"x" * 128, serialize_type, ext_fields=send_fields(number)
-            )
+            RemotingCommand(310, number, 0, "JAVA", 479, None, b"x" * 128, serialize_type, ext_fields=fields)
         )
 
 
@@ -125,11 +127,12 @@ def batches(count: int, size: int = 32, body_lengths: Sequence[int] = (128,)) ->
         yield encode_frame(RemotingCommand(320, number, 0, "JAVA", 479, None, body, 0, ext_fields=fields))
 
 
-def pulls(count: int, serialize_type: int = 0) -> Iterator[bytes]:
+def pulls(count: int, serialize_type: int = 0, expression: str = "*", step: int = 32) -> Iterator[bytes]:
+    """Pulls of 32 messages from four queues in turn, each `step` offsets after the one before it in its queue."""
     for number in range(count // 32):
         fields = {"queueId": str(number % 4), "maxMsgBytes": "262144", "maxMsgNums": "32", "sysFlag": "6",
                   "suspendTimeoutMillis": "15000", "commitOffset": "0", "bname": "bench", "topic": "Bench",
-                  "queueOffset": str(number // 4 * 32), "subscription": "*", "expressionType": "TAG", "subVersion": "0",
+                  "queueOffset": str(number // 4 * step), "subscription": expression, "expressionType": "TAG", "subVersion": "0",
                   "consumerGroup": "bench_consumer"}  # fmt: skip
         yield encode_frame(RemotingCommand(11, number, 0, "JAVA", 479, None, b"", serialize_type, ext_fields=fields))
 

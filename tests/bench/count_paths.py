@@ -42,7 +42,7 @@ from twisted_mq.storage.tables.access_table import AccessTable
 
 START_SECONDS = 1_795_217_217.0
 HOUR_MS = 3_600_000
-BATCH = 32
+BATCH, QUEUES = 32, 4
 PUT_OK, SUCCESS = PutStatus.PUT_OK, int(ResponseCode.SUCCESS)
 INDEX_STEP = 1600
 """Messages of 128 bytes that a broker indexes at a time (storage.index_builder.LAG_BYTES)."""
@@ -200,6 +200,12 @@ def prepare_pulls(folder: str, count: int, serialize_type: int) -> Prepared:
     return asked(folder, pulls(count * BATCH, serialize_type), batches(count * BATCH))
 
 
+def prepare_tagged_pulls(folder: str, count: int) -> Prepared:
+    """Each pull finds other messages that came one by one, every second one of its queue."""
+    asked_for = pulls(count * BATCH, expression="TagA", step=2 * BATCH)
+    return asked(folder, asked_for, sends(2 * (count + QUEUES - 1) * BATCH, 0, ("TagA", "TagB")))
+
+
 def pops(count: int) -> Iterator[bytes]:
     """Pops of the queues in turn."""
     born = str(int(START_SECONDS * 1000))
@@ -282,6 +288,7 @@ PATHS = (
     CountedPath("batch of 32, ragged", partial(prepare_batches, body_lengths=RAGGED), answered, 20, 80, messages=BATCH),
     CountedPath("pull of 32, JSON", partial(prepare_pulls, **_json), found, 60, 360, messages=BATCH),
     CountedPath("pull of 32, ROCKETMQ", partial(prepare_pulls, **_binary), found, 60, 360, messages=BATCH),
+    CountedPath("pull of 32, by tag, JSON", prepare_tagged_pulls, found, 60, 180, messages=BATCH),
     CountedPath("pop of 32, JSON", prepare_pops, found, 20, 120, messages=BATCH),
     CountedPath("decode a send, JSON", partial(prepare_decoding, **_json), is_header, 500, 4000),
     CountedPath("decode a send, ROCKETMQ", partial(prepare_decoding, **_binary), is_header, 500, 4000),

@@ -60,8 +60,8 @@ def test_nothing_is_in_the_file_or_read_before_its_commit(tmp_path: Path) -> Non
     assert (bytes(log.read(0, 100)), on_disk(tmp_path, 0, 101)) == (b"a" * 100, b"a" * 100 + b"\0")
     write(log, b"b" * 50)
     assert (log.read(100, 50), bytes(log.read(50, 50)), log.read_bytes(120, 9)) == (None, b"a" * 50, None)
-    assert log.read_many([0, 100], [100, 50]) is None
-    assert [bytes(one) for one in log.read_many([0, 60], [50, 40]) or ()] == [b"a" * 50, b"a" * 40]
+    assert log.read_many((0, 100), (100, 50)) is None
+    assert [bytes(one) for one in log.read_many((0, 60), (50, 40)) or ()] == [b"a" * 50, b"a" * 40]
     assert bytes(log.read_bytes(90, 1000)) == b"a" * 10
     assert (log.commit(), log.commit()) == (150, 150)
     assert on_disk(tmp_path, 0, 150) == b"a" * 100 + b"b" * 50

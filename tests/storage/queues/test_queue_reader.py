@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.storage.conftest import OpenFileStore, message, put, tagged
 from twisted_mq.protocol.layouts.queue_entry import ENTRY, FILLER_ENTRY
@@ -151,43 +154,119 @@ def test_entry_beyond_the_log_has_no_time(open_store: OpenFileStore) -> None:
     queue.files.files[0].view[:20] = right
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(LARGE, id="hot"),
-        pytest.param(
-            {**LARGE, "physical_memory": 20 * RECORD, "access_message_in_memory_max_ratio": 100}, id="a part is cold"
-        ),
-        pytest.param({"mapped_file_size_consume_queue": 20_000}, id="many small files"),
-        pytest.param({**LARGE, "max_transfer_bytes_on_message_in_memory": 4 * RECORD}, id="few bytes"),
-        pytest.param({**LARGE, "transient_store_pool_enable": True}, id="transient pool"),
-    ],
-)
+KINDS = [
+    pytest.param(LARGE, id="hot"),
+    pytest.param(
+        {**LARGE, "physical_memory": 20 * RECORD, "access_message_in_memory_max_ratio": 100}, id="a part is cold"
+    ),
+    pytest.param({"mapped_file_size_consume_queue": 20_000}, id="many small files"),
+    pytest.param({**LARGE, "max_transfer_bytes_on_message_in_memory": 4 * RECORD}, id="few bytes"),
+    pytest.param({**LARGE, "transient_store_pool_enable": True}, id="transient pool"),
+]
+
+
+@pytest.fixture
+def by_columns(monkeypatch: pytest.MonkeyPatch) -> Counter[bool]:
+    """The number of reads that chose their entries in columns, without and with tags."""
+    calls: Counter[bool] = Counter()
+
+    def fill_columns(self: QueueReader, *arguments: Any) -> int | None:
+        last = in_columns(self, *arguments)
+        calls[arguments[4] is not None] += last is not None
+        return last
+
+    in_columns = QueueReader._fill_columns
+    monkeypatch.setattr(QueueReader, "_fill_columns", fill_columns)
+    return calls
+
+
+def is_read_as_one_by_one(store: Any, *pull: Any) -> None:
+    plain = store.get_message("TopicA", 0, *pull, lambda record: True)
+    found = store.get_message("TopicA", 0, *pull)
+    assert [*map(bytes, found.records)] == [*map(bytes, plain.records)], pull
+    assert shown(found) == shown(plain), pull
+    joined = store.get_message("TopicA", 0, *pull, joined=True)
+    assert b"".join(joined.records) == b"".join(plain.records), pull
+    assert (joined.message_count or len(joined.records)) == len(plain.records), pull
+    joined.records = found.records
+    assert shown(joined) == shown(plain), pull
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_records_read_together_are_those_read_one_by_one(
-    open_store: OpenFileStore, kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    open_store: OpenFileStore, kind: dict[str, Any], by_columns: Counter[bool]
 ) -> None:
     store = open_store(**kind)
     for _ in range(20):
         put(store, *[tagged(tags, ord(tags), body=bytes(94)) for tags in "aab"])
     store._log.commit()
     store.dispatch()
-    together = []
-
-    def fill_whole(self: QueueReader, *arguments: Any) -> int | None:
-        together.append(by_columns(self, *arguments))
-        return together[-1]
-
-    by_columns = QueueReader._fill_whole
-    monkeypatch.setattr(QueueReader, "_fill_whole", fill_whole)
     for pull in itertools.product(
-        range(0, 60, 2), (-1, 0, 1, 2, 32, 40), (0, 3 * RECORD, 1 << 20), (None, {97}, {97, 98}, {9})
+        range(0, 60, 2), (-1, 0, 1, 2, 32, 40), (0, 3 * RECORD, 1 << 20), (None, {97}, {97, 98}, {9}, set())
     ):
-        offset, count, most_bytes, wanted = pull
-        found = store.get_message("TopicA", 0, offset, count, most_bytes, wanted)
-        plain = store.get_message("TopicA", 0, offset, count, most_bytes, wanted, lambda record: True)
-        assert [*map(bytes, found.records)] == [*map(bytes, plain.records)], pull
-        assert shown(found) == shown(plain), pull
-    assert sum(one is not None for one in together) > 100
+        is_read_as_one_by_one(store, *pull)
+    assert min(by_columns[False], by_columns[True]) > 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_of_any_length_tags_and_place_are_read_as_one_by_one(
+    open_store: OpenFileStore, kind: dict[str, Any], by_columns: Counter[bool]
+) -> None:
+    codes = st.sampled_from([97, 98, -97, (1 << 40) + 97, (1 << 40) + (1 << 32) - 97, -(1 << 40) + 98])
+    entries = st.tuples(codes, st.integers(0, 300), st.sampled_from([0, 0, 0, 1]))
+    pulls = st.tuples(
+        st.integers(0, 60), st.integers(0, 40), st.integers(0, 40 * RECORD) | st.just(1 << 20),
+        st.none() | st.frozensets(st.sampled_from([97, 98, -97, 5]), max_size=4) | st.just(frozenset(range(90, 110))),
+    )  # fmt: skip
+    folders = itertools.count()
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.lists(entries, min_size=30, max_size=60), st.lists(pulls, min_size=10, max_size=30))
+    def check(sent: list[tuple[int, int, int]], asked: list[tuple[Any, ...]]) -> None:
+        store = open_store(Path(f"{folder}-{next(folders)}"), **kind)
+        for code, length, others in sent:
+            put(store, tagged("t", code, body=bytes(length)), *[message("TopicB")] * others)
+        store._log.commit()
+        store.dispatch()
+        for pull in asked:
+            is_read_as_one_by_one(store, *pull)
+        store.close()  # unchecked: the codes are not those of the tags
+
+    folder = open_store().config.store_path_root_dir
+    check()
+    assert sum(by_columns.values())
+
+
+def test_neighbours_in_the_log_come_as_one_view_to_those_who_ask(open_store: OpenFileStore) -> None:
+    store = open_store(**LARGE)
+    fill(store, 3)
+    put(store, message("TopicB"))
+    fill(store, 1)
+    whole = store.get_message("TopicA", 0, 0, 3, 1 << 20, None, joined=True)
+    assert ([len(one) for one in whole.records], whole.message_count) == ([3 * RECORD], 3)
+    apart = store.get_message("TopicA", 0, 0, 4, 1 << 20, None, joined=True)
+    assert ([len(one) for one in apart.records], apart.message_count) == ([RECORD] * 4, 4)
+    assert len(store.get_message("TopicA", 0, 0, 3, 1 << 20, None).records) == 3
+
+
+@pytest.mark.parametrize(
+    ("offsets", "sizes"),
+    [
+        pytest.param((0, 5), (5, -5), id="negative size at the end"),
+        pytest.param((10, 5), (-5, 20), id="negative size first"),
+        pytest.param((0, 150), (150, 60), id="past the end"),
+        pytest.param((-5, 0), (5, 5), id="before the log"),
+        pytest.param((0, 10), (10, 10**10), id="far past the end"),
+    ],
+)
+def test_damaged_places_are_not_read_together(
+    open_store: OpenFileStore, offsets: tuple[int, ...], sizes: tuple[int, ...]
+) -> None:
+    store = open_store()
+    fill(store, 1)
+    assert store._log.max_offset == RECORD
+    assert store._log.read_many(offsets, sizes) is None
+    assert store._log.read_many(offsets, sizes, joined=True) is None
 
 
 def shown(result: GetResult) -> tuple[Any, ...]:

@@ -22,7 +22,13 @@ from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.headers import PullMessageRequestHeader
 from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.record import read_head, read_spans
-from twisted_mq.protocol.messages.subscription import SUB_ALL, SubscriptionError, build_subscription, is_tag_type
+from twisted_mq.protocol.messages.subscription import (
+    SUB_ALL,
+    SubscriptionError,
+    build_subscription,
+    codes_of_tags,
+    is_tag_type,
+)
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.interfaces import RecordTest
 
@@ -71,7 +77,10 @@ class PropertyTest:
 def own_selection(broker: FilterParts, header: PullMessageRequestHeader) -> Selection:
     """Return the selection of a pull that carries its subscription. Raises BrokerError."""
     kind = header.expression_type
-    if not is_tag_type(kind):
+    if is_tag_type(kind):
+        if header.subscription in _ALL_EXPRESSIONS:
+            return EVERYTHING
+    else:
         check_served(broker.options, kind)
     place = (header.topic, header.consumer_group)
     return expression_selection(broker, *place, header.subscription, kind, header.sub_version)
@@ -81,12 +90,10 @@ def expression_selection(
     broker: FilterParts, topic: str, group: str, expression: str | None, kind: str | None, version: int = 0
 ) -> Selection:
     """Return the selection by the expression in a request, even if enablePropertyFilter is off. Raises BrokerError."""
-    if expression in _ALL_EXPRESSIONS and is_tag_type(kind):
-        return EVERYTHING
     try:
-        subscription = build_subscription(topic, expression, kind, sub_version=version)
         if is_tag_type(kind):
-            return Selection(tags_of(subscription))
+            return Selection(codes_of_tags(topic, expression)) if expression not in _ALL_EXPRESSIONS else EVERYTHING
+        subscription = build_subscription(topic, expression, kind, sub_version=version)
         data = request_filter(topic, group, expression or "", kind or "", version, broker.now_ms())
     except (SubscriptionError, ExpressionError) as error:
         raise BrokerError(ResponseCode.SUBSCRIPTION_PARSE_FAILED, f"{PARSE_FAILED}: {error}") from error

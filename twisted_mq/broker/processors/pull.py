@@ -111,8 +111,10 @@ class PullMessageProcessor:
         offset = self._broker.ordering.noted(topic, queue_id, group, header.commit_offset, command.ext_fields)
         self._broker.offsets.commit(group, header.topic, queue_id, offset)
 
-    def _read_queue(self, header: PullMessageRequestHeader, offset: int, wanted: Selection) -> GetResult:
-        """Read from an offset on, and count what is found, with the ms that it took."""
+    def _read_queue(
+        self, header: PullMessageRequestHeader, offset: int, wanted: Selection, *, joined: bool = True
+    ) -> GetResult:
+        """Read from an offset on, and count what is found, with the ms that it took; `joined` as in `get_message`."""
         broker = self._broker
         began = broker.clock.seconds()
         result = self._timed_get.call(
@@ -123,6 +125,7 @@ class PullMessageProcessor:
             header.max_msg_bytes or DEFAULT_MAX_BYTES,
             wanted.tags_codes,
             wanted.matches,
+            joined,
         )
         if result.records:
             elapsed_ms = int((broker.clock.seconds() - began) * 1000)
@@ -137,7 +140,7 @@ class PullMessageProcessor:
     ) -> GetResult:
         """Read the messages that may be handed out now. Raises BrokerError."""
         reads = self._broker.ordering.asked(header.topic).reads
-        read = functools.partial(self._read_queue, header, offset, wanted)
+        read = functools.partial(self._read_queue, header, offset, wanted, joined=False)
         return reads.read(topic, header.queue_id, offset, header.consumer_group, read)
 
     def _reset(self, header: PullMessageRequestHeader) -> GetResult | None:
@@ -224,7 +227,7 @@ class PullMessageProcessor:
             )  # fmt: skip
         self._count(header, result)
         head = _encode(
-            command, code, result.status.name, result.size_bytes,
+            command, code, result.status._name_, result.size_bytes,
             suggest_which_broker_id=self._suggested_broker(group, result),
             next_begin_offset=result.next_begin_offset,
             min_offset=result.min_offset,

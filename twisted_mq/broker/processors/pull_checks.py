@@ -22,6 +22,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
 
 FLAG_SUBSCRIPTION = 4
+_LITE_PULL = int(RequestCode.LITE_PULL_MESSAGE)
 BROKER_FORBIDDEN, GROUP_FORBIDDEN, TOPIC_FORBIDDEN, BROADCASTING_FORBIDDEN, SUBSCRIPTION_FORBIDDEN = 1, 2, 3, 4, 5
 
 
@@ -52,7 +53,7 @@ class PullChecks:
         broker, options = self._broker, self._broker.options
         if not options.broker_permission & PERM_READ:
             raise _forbidden(f"the broker[{broker.advertised_ip}] pulling message is forbidden", BROKER_FORBIDDEN)
-        if command.code == RequestCode.LITE_PULL_MESSAGE and not options.lite_pull_message_enable:
+        if command.code == _LITE_PULL and not options.lite_pull_message_enable:
             raise _forbidden(
                 f"the broker[{broker.advertised_ip}] for lite pull consumer is forbidden", BROKER_FORBIDDEN
             )
