@@ -62,7 +62,7 @@ def place(frame: FrameType | None) -> str | None:
     if code.co_filename.startswith("<"):
         return MADE.get(code.co_name)
     path = Path(code.co_filename).resolve()
-    if not path.is_relative_to(ROOT) or path.is_relative_to(ROOT / "tests") or ".venv" in path.parts:
+    if not path.is_relative_to(ROOT) or path.is_relative_to(ROOT / "tests") or "site-packages" in path.parts:
         return None
     return path.relative_to(ROOT).as_posix()
 
