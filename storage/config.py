@@ -16,8 +16,8 @@ from twisted_mq.storage.files.paths import StorePaths
 QUEUE_ENTRIES_A_FILE = 300_000
 
 
-class FlushDiskType(enum.Enum):
-    """Decides when a message counts as stored."""
+class FlushDiskType(enum.StrEnum):
+    """When a message counts as stored and its send is answered: after or before the flush (Apache: FlushDiskType)."""
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"

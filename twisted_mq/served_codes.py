@@ -33,7 +33,7 @@ REASONS_BY_TIER = {
 
 
 @attrs.frozen
-class Row:
+class CodeRow:
     """A code: the servers that serve it here, and why the other roles do not; both empty if 5.3.3 serves it nowhere."""
 
     code: RequestCode
@@ -49,17 +49,17 @@ class Row:
         return "; ".join(part for part in (f"{served}{where}", refused) if part)
 
 
-def rows(served: Mapping[str, Collection[int]]) -> list[Row]:
+def rows(served: Mapping[str, Collection[int]]) -> list[CodeRow]:
     """Return a row for each code of the registry; `served` has the codes of each role of `ROLES`."""
     return [_row(code, served) for code in sorted(REQUESTS)]
 
 
-def _row(code: RequestCode, served: Mapping[str, Collection[int]]) -> Row:
+def _row(code: RequestCode, served: Mapping[str, Collection[int]]) -> CodeRow:
     roles = REQUESTS[code].served_by
     serving = [role for role in roles if code in served.get(role, ())]
     reasons = dict.fromkeys(_reason(code, role) for role in roles if role not in serving)
     refused = ", ".join(reasons) if roles else "nothing in 5.3.3 serves it"
-    return Row(code, tuple(ROLES[role] for role in serving), refused)
+    return CodeRow(code, tuple(ROLES[role] for role in serving), refused)
 
 
 def _reason(code: RequestCode, role: str) -> str:
@@ -67,7 +67,7 @@ def _reason(code: RequestCode, role: str) -> str:
     return reason or "not yet"
 
 
-def markdown(table: list[Row]) -> str:
+def markdown(table: list[CodeRow]) -> str:
     """Return the table as pages show it."""
     lines = ["| code | name | |", "|---:|---|---|"]
     lines += [f"| {int(row.code)} | {row.code.name} | {row.text} |" for row in table]

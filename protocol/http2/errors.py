@@ -13,7 +13,7 @@ class Http2Error(Exception):
         self.code = code
 
 
-class HeaderError(Http2Error):
+class HeaderBlockError(Http2Error):
     """A header block that cannot be read. Both sides' tables of headers differ from here on."""
 
     def __init__(self, text: str) -> None:

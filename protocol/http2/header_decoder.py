@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from twisted_mq.protocol.http2.errors import HeaderError, HeadersTooLarge
+from twisted_mq.protocol.http2.errors import HeaderBlockError, HeadersTooLarge
 from twisted_mq.protocol.http2.events import Pair
 from twisted_mq.protocol.http2.header_table import ENTRY_BYTES, STATIC, TABLE_BYTES
 from twisted_mq.protocol.http2.huffman import decode_huffman
@@ -37,7 +37,7 @@ class HeaderDecoder:
         try:
             return self._decode(block)
         except IndexError:
-            raise HeaderError("header block is cut off, or names a header that is in no table") from None
+            raise HeaderBlockError("header block is cut off, or names a header that is in no table") from None
 
     def _decode(self, block: bytes) -> list[Pair]:
         found: list[Pair] = []
@@ -50,11 +50,11 @@ class HeaderDecoder:
                 if index == 0x7F:
                     index, at = _number(block, at, index)
                 if not index:
-                    raise HeaderError("no header has the index 0")
+                    raise HeaderBlockError("no header has the index 0")
                 pair = STATIC[index] if index < DYNAMIC else entries[index - DYNAMIC]
             elif octet & 0xE0 == 0x20:
                 if found:
-                    raise HeaderError("the size of the dynamic table changes within a header block")
+                    raise HeaderBlockError("the size of the dynamic table changes within a header block")
                 at = self._resize(block, at, octet & 0x1F)
                 continue
             else:
@@ -85,7 +85,7 @@ class HeaderDecoder:
         if size == 0x1F:
             size, at = _number(block, at, size)
         if size > TABLE_BYTES:
-            raise HeaderError(f"dynamic table of {size} bytes, the limit is {TABLE_BYTES}")
+            raise HeaderBlockError(f"dynamic table of {size} bytes, the limit is {TABLE_BYTES}")
         self._limit = size
         self._shrink()
         return at
@@ -115,7 +115,7 @@ def _number(block: bytes, at: int, number: int) -> tuple[int, int]:
             return number, at
         shift += 7
         if shift >= 7 * MOST_OCTETS:
-            raise HeaderError("number in a header block is too large")
+            raise HeaderBlockError("number in a header block is too large")
 
 
 def _text(block: bytes, at: int, end: int) -> tuple[bytes, int]:
@@ -127,6 +127,6 @@ def _text(block: bytes, at: int, end: int) -> tuple[bytes, int]:
         length, at = _number(block, at, length)
     stop = at + length
     if stop > end:
-        raise HeaderError("header block is cut off")
+        raise HeaderBlockError("header block is cut off")
     text = block[at:stop]
     return decode_huffman(text) if octet & 0x80 else text, stop

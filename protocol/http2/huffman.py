@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from twisted_mq.protocol.http2.errors import HeaderError
+from twisted_mq.protocol.http2.errors import HeaderBlockError
 
 END = 256
 """The symbol that is in no text. A text's last octet is filled with its first bits, which are ones."""
@@ -54,7 +54,7 @@ class CodeNode(dict[int, "tuple[bytes, CodeNode]"]):
                 place = found
                 continue
             if found is None or found == END:
-                raise HeaderError("a header's text has the end of Huffman's code")
+                raise HeaderBlockError("a header's text has the end of Huffman's code")
             text.append(found)
             place = ROOT
         step = self[octet] = bytes(text), place
@@ -96,5 +96,5 @@ def decode_huffman(data: bytes) -> bytes:
         text, place = place[octet]
         found.append(text)
     if not place.may_end:
-        raise HeaderError("a header's text ends within a code of Huffman's")
+        raise HeaderBlockError("a header's text ends within a code of Huffman's")
     return b"".join(found)

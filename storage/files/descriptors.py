@@ -23,7 +23,7 @@ class Mapped(Protocol):
         """Release the mapping; views that others hold stay valid."""
 
 
-class Mappings:
+class MappedFiles:
     """The mapped files of one store, at most `limit` of them."""
 
     def __init__(self, limit: int) -> None:

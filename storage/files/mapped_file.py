@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.descriptors import Mappings
+from twisted_mq.storage.files.descriptors import MappedFiles
 from twisted_mq.storage.files.directory import sync_directory
 from twisted_mq.storage.files.search import positions_in
 from twisted_mq.storage.files.system_calls import (
@@ -65,7 +65,7 @@ class MappedFile:
         first_offset: int,
         size: int,
         allocate: Allocate = posix_fallocate,
-        mappings: Mappings | None = None,
+        mappings: MappedFiles | None = None,
     ) -> None:
         self.path = path
         self.first_offset = first_offset
@@ -86,7 +86,7 @@ class MappedFile:
         first_offset: int,
         size: int,
         allocate: Allocate = posix_fallocate,
-        mappings: Mappings | None = None,
+        mappings: MappedFiles | None = None,
     ) -> MappedFile:
         """Create a new sparse file and return it. Raises StoreFull, OSError.
 

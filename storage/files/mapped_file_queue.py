@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.descriptors import Mappings
+from twisted_mq.storage.files.descriptors import MappedFiles
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.paths import file_name, file_offset
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
@@ -54,7 +54,7 @@ class MappedFileQueue:
         file_size: int,
         allocate: Allocate = posix_fallocate,
         name_depth: int = 2,
-        mappings: Mappings | None = None,
+        mappings: MappedFiles | None = None,
     ) -> None:
         self.directory = directory
         self.name_depth = name_depth

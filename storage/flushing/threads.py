@@ -18,7 +18,7 @@ class Thread(Protocol):
         """Return whether the thread is running."""
 
 
-class Event(Protocol):
+class ThreadEvent(Protocol):
     """An event with the methods of threading.Event that a store uses."""
 
     def set(self) -> None: ...
@@ -44,7 +44,7 @@ class Threads(Protocol):
     def start(self, run: Callable[[], None], name: str) -> Thread:
         """Start a thread that ends with the process at the latest, and return it."""
 
-    def event(self) -> Event: ...
+    def event(self) -> ThreadEvent: ...
 
     def condition(self) -> Condition: ...
 
@@ -57,7 +57,7 @@ class SystemThreads:
         thread.start()
         return thread
 
-    def event(self) -> Event:
+    def event(self) -> ThreadEvent:
         return threading.Event()
 
     def condition(self) -> Condition:

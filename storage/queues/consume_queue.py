@@ -22,7 +22,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
 )
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
-from twisted_mq.storage.files.descriptors import Mappings
+from twisted_mq.storage.files.descriptors import MappedFiles
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, OddFile, Truncation
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
@@ -89,7 +89,7 @@ class ConsumeQueue:
         file_size: int,
         allocation_step: int,
         allocate: Allocate = posix_fallocate,
-        mappings: Mappings | None = None,
+        mappings: MappedFiles | None = None,
     ) -> None:
         self.topic = topic
         self.topic_bytes = topic.encode()

@@ -32,7 +32,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
 from twisted_mq.protocol.layouts.record import read_head, read_spans
 from twisted_mq.protocol.text.properties import decode_property_bytes
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.descriptors import Mappings
+from twisted_mq.storage.files.descriptors import MappedFiles
 from twisted_mq.storage.files.mapped_file_queue import MappedFileQueue, Truncation
 from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
 from twisted_mq.storage.interfaces import RecordTest
@@ -85,7 +85,7 @@ class QueueExtension:
         file_size: int,
         step: int,
         allocate: Allocate = posix_fallocate,
-        mappings: Mappings | None = None,
+        mappings: MappedFiles | None = None,
     ) -> None:
         self.files = MappedFileQueue(directory, file_size, allocate, mappings=mappings)
         self.end = 0
@@ -184,7 +184,7 @@ class ExtendedConsumeQueue(ConsumeQueue):
         file_size: int,
         allocation_step: int,
         allocate: Allocate,
-        mappings: Mappings | None,
+        mappings: MappedFiles | None,
         *,
         extension: QueueExtension,
         describe: Describe,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.descriptors import Mappings, most_mapped
+from twisted_mq.storage.files.descriptors import MappedFiles, most_mapped
 from twisted_mq.storage.files.system_calls import Allocate, posix_fallocate
 from twisted_mq.storage.interfaces import IsBatchTopic
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
@@ -27,7 +27,7 @@ class QueueTable:
         allocate: Allocate = posix_fallocate,
         describe: Describe = lambda *_: (0, None),
         is_batch_topic: IsBatchTopic = lambda topic: None,
-        mappings: Mappings | None = None,
+        mappings: MappedFiles | None = None,
     ) -> None:
         self.by_key: dict[tuple[str, int], ConsumeQueue] = {}
         self.batches: dict[tuple[str, int], BatchConsumeQueue] = {}
@@ -36,7 +36,7 @@ class QueueTable:
         self._paths = config.paths
         self._allocate = allocate
         self._describe = describe
-        self._mappings = mappings or Mappings(most_mapped())
+        self._mappings = mappings or MappedFiles(most_mapped())
         self._leaving: dict[str, list[ConsumeQueue]] = {}
 
     def __iter__(self) -> Iterator[ConsumeQueue]:

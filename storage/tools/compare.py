@@ -19,7 +19,7 @@ PIECE_BYTES = 1 << 20
 
 
 @attrs.frozen
-class Side:
+class ComparedStore:
     """A side of a comparison: begin and end of the part that both have, and its messages that the other does not have."""
 
     root: str
@@ -34,8 +34,8 @@ class StoreDifference:
 
     first_offset: int | None
     record_offset: int | None
-    left: Side
-    right: Side
+    left: ComparedStore
+    right: ComparedStore
 
     def __bool__(self) -> bool:
         return self.first_offset is not None
@@ -83,8 +83,8 @@ def compare_stores(left_root: str, right_root: str) -> StoreDifference:
     return StoreDifference(
         first,
         record,
-        Side(left_root, left.min_offset, left.max_offset, _without(mine, theirs)),
-        Side(right_root, right.min_offset, right.max_offset, _without(theirs, mine)),
+        ComparedStore(left_root, left.min_offset, left.max_offset, _without(mine, theirs)),
+        ComparedStore(right_root, right.min_offset, right.max_offset, _without(theirs, mine)),
     )
 
 

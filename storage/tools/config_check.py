@@ -11,7 +11,7 @@ from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.text.fastjson import loads
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
-from twisted_mq.storage.tools.findings import CONFIG, OFFSETS, Finding
+from twisted_mq.storage.tools.findings import CONFIG, OFFSETS, StoreFinding
 
 TOPICS_FILE = "topics.json"
 OFFSETS_FILE = "consumerOffset.json"
@@ -20,7 +20,7 @@ QueueEnds = Mapping[tuple[str, int], int]
 """Maps topic and queue id to the offset after the queue's last entry."""
 
 
-def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
+def unreadable_tables(paths: StorePaths) -> Iterator[StoreFinding]:
     """Yield a finding for each JSON file that exists and holds no JSON."""
     for name in TABLES:
         path = os.path.join(paths.config, name)
@@ -31,7 +31,7 @@ def unreadable_tables(paths: StorePaths) -> Iterator[Finding]:
             continue
         except (ProtocolError, ValueError) as error:
             backup = " (a .bak file exists)" if os.path.exists(path + ".bak") else ""
-            yield Finding(CONFIG, path, 0, f"cannot be read: {' '.join(str(error).split())}{backup}")
+            yield StoreFinding(CONFIG, path, 0, f"cannot be read: {' '.join(str(error).split())}{backup}")
 
 
 def known_topics(paths: StorePaths) -> Mapping[str, TopicConfig] | None:
@@ -63,10 +63,10 @@ def excessive_offsets(paths: StorePaths, ends: QueueEnds) -> Iterator[tuple[str,
                 yield key, queue_id, offset, end
 
 
-def offset_findings(paths: StorePaths, ends: QueueEnds) -> Iterator[Finding]:
+def offset_findings(paths: StorePaths, ends: QueueEnds) -> Iterator[StoreFinding]:
     """Yield a finding for each group whose offset is past the end of its queue."""
     path = os.path.join(paths.config, OFFSETS_FILE)
     for key, queue_id, offset, end in excessive_offsets(paths, ends):
         topic, _, group = key.partition(TOPIC_GROUP_SEPARATOR)
         problem = f"group {group} has consumed {topic}/{queue_id} up to here, the queue ends at {end}"
-        yield Finding(OFFSETS, path, offset, problem)
+        yield StoreFinding(OFFSETS, path, offset, problem)

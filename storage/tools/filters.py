@@ -14,7 +14,7 @@ from twisted_mq.protocol.messages.message import MessageExt
 from twisted_mq.storage.columns.contents import Names
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
-from twisted_mq.storage.tools.findings import Finding
+from twisted_mq.storage.tools.findings import StoreFinding
 from twisted_mq.storage.tools.verify import gap_finding
 
 _NEVER = 1 << 62
@@ -22,7 +22,7 @@ Advance = Callable[[int], None]
 
 
 @attrs.frozen
-class MessageFilter:
+class RecordFilter:
     """Conditions that a message must all meet. Ranges include their first value and exclude their last; times are in ms.
 
     `keys` are keys, unique keys, or offset message ids: a message with any of them is selected.
@@ -67,9 +67,9 @@ class SelectedMessages:
     """The messages of a log that a filter selects, in order; afterwards `problems` names what could not be read."""
 
     files: LogFiles
-    wanted: MessageFilter
+    wanted: RecordFilter
     advance: Advance = lambda amount: None
-    problems: list[Finding] = attrs.field(factory=list)
+    problems: list[StoreFinding] = attrs.field(factory=list)
     decompress: bool = True
 
     def __iter__(self) -> Iterator[MessageExt]:
@@ -95,7 +95,7 @@ class SelectedMessages:
                 message = decode_message(batch.log.data, int(batch.starts[row]), decompress=self.decompress)
             except RecordError as error:
                 place = int(batch.physical_offsets[row])
-                self.problems.append(Finding("log", batch.log.path, place, error.reason))
+                self.problems.append(StoreFinding("log", batch.log.path, place, error.reason))
                 continue
             if self.wanted.has_key(message):
                 yield message

@@ -14,7 +14,7 @@ LOG, QUEUE, INDEX, OFFSETS, CONFIG = "log", "queue", "index", "consumerOffset", 
 
 
 @attrs.frozen
-class Finding:
+class StoreFinding:
     """A problem, or `count` of its kind that follow each other from `offset` on.
 
     The offset is physical in the log, a queue offset in a queue, an entry's number in an index file.

@@ -35,7 +35,7 @@ from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.index.index_file import IndexView
 from twisted_mq.storage.index.index_keys import keys_of
-from twisted_mq.storage.tools.findings import INDEX, Finding, runs
+from twisted_mq.storage.tools.findings import INDEX, StoreFinding, runs
 
 DEFAULT_SIZES = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
 _MOST_SLOTS = 1 << 24
@@ -160,7 +160,7 @@ class _File:
         offsets = self.entries["physical_offset"]
         return slice(int(np.searchsorted(offsets, begin)), int(np.searchsorted(offsets, end)))
 
-    def chain_faults(self) -> Iterator[Finding]:
+    def chain_faults(self) -> Iterator[StoreFinding]:
         """Yield entries and slots that do not lead from the newest entry of a slot to its oldest."""
         slots = self.entries["key_hash"].astype(np.int64) % self.view.sizes.slots
         order = np.argsort(slots, kind="stable")
@@ -172,23 +172,23 @@ class _File:
             number = int(wrong[first])
             said = int(self.entries["previous_index"][number])
             problem = f"the entry says that {said} is before it in its slot, that is {before[number]}"
-            yield Finding(INDEX, self.path, number + 1, problem, count)
+            yield StoreFinding(INDEX, self.path, number + 1, problem, count)
         table = slots_in(self.view.view, self.view.sizes)
         newest = order[np.append(~same[1:], True)] if len(order) else order
         lost = newest[table[slots[newest]] != newest + 1]
         for number in lost.tolist():
             problem = f"slot {slots[number]} leads to entry {table[slots[number]]} and not to this, its newest"
-            yield Finding(INDEX, self.path, number + 1, problem)
+            yield StoreFinding(INDEX, self.path, number + 1, problem)
 
 
 class IndexCheck:
     """Takes every batch of the log; then `findings` returns the result."""
 
     def __init__(self, paths: StorePaths, names: Names, sizes: IndexSizes | None = None) -> None:
-        self._faults: list[Finding] = []
+        self._faults: list[StoreFinding] = []
         self._files: list[_File] = []
         self._keys = BatchKeys(names)
-        self._missing: list[Finding] = []
+        self._missing: list[StoreFinding] = []
         for path in index_files(paths):
             self._open(path, sizes_of(path, sizes))
         self._begin = self._files[0].view.begin_physical_offset if self._files else 0
@@ -197,12 +197,12 @@ class IndexCheck:
     def _open(self, path: str, sizes: IndexSizes | None) -> None:
         if sizes is None:
             problem = f"is {os.path.getsize(path)} bytes long, which does not match its header"
-            self._faults.append(Finding(INDEX, path, 0, problem))
+            self._faults.append(StoreFinding(INDEX, path, 0, problem))
             return
         file = _File.open(path, sizes)
         fault = file.view.fault()
         if fault or not (np.diff(file.entries["physical_offset"].astype(np.int64)) >= 0).all():
-            self._faults.append(Finding(INDEX, path, 0, fault or "its entries are not in the log's order"))
+            self._faults.append(StoreFinding(INDEX, path, 0, fault or "its entries are not in the log's order"))
             return
         self._files.append(file)
 
@@ -234,9 +234,9 @@ class IndexCheck:
         lost &= (places + base >= self._begin) & (places + base < self._end)
         for row in np.flatnonzero(lost).tolist():
             problem = f"the record there has no entry for its key of hash {hashes[row]}"
-            self._missing.append(Finding(INDEX, self._files[-1].path, int(places[row]) + base, problem))
+            self._missing.append(StoreFinding(INDEX, self._files[-1].path, int(places[row]) + base, problem))
 
-    def findings(self, min_physical_offset: int) -> Iterator[Finding]:
+    def findings(self, min_physical_offset: int) -> Iterator[StoreFinding]:
         """Yield the defects between index and log; call it once, at the end."""
         yield from self._faults
         for file in self._files:
@@ -244,6 +244,6 @@ class IndexCheck:
             for first, count in runs(odd):
                 entry = file.entries[odd[first]]
                 where = f"leads to {entry['physical_offset']}, where no record has a key of hash {entry['key_hash']}"
-                yield Finding(INDEX, file.path, int(odd[first]) + 1, where, count)
+                yield StoreFinding(INDEX, file.path, int(odd[first]) + 1, where, count)
             yield from file.chain_faults()
         yield from self._missing

@@ -14,7 +14,7 @@ from twisted_mq.protocol.text.properties import PROPERTY_ORDERED, decode_propert
 from twisted_mq.storage.columns.contents import Names, in_queues
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.columns.walk import Gap, LogFiles, walk_log
-from twisted_mq.storage.tools.findings import Finding
+from twisted_mq.storage.tools.findings import StoreFinding
 from twisted_mq.storage.tools.verify import gap_finding
 
 Advance = Callable[[int], None]
@@ -47,7 +47,7 @@ class StoredMarks:
 
     stores: Sequence[str]
     unmarked: list[Unmarked] = attrs.field(factory=list)
-    problems: list[Finding] = attrs.field(factory=list)
+    problems: list[StoreFinding] = attrs.field(factory=list)
     """Parts of logs that could not be read."""
     _numbers: dict[Queue, array[int]] = attrs.field(factory=dict)
 

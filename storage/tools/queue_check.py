@@ -18,7 +18,7 @@ from twisted_mq.storage.columns.property_shapes import Shapes
 from twisted_mq.storage.columns.record_columns import RecordColumns
 from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
 from twisted_mq.storage.tools.batch_queues import BatchQueueEntries, batch_columns
-from twisted_mq.storage.tools.findings import QUEUE, Finding, runs
+from twisted_mq.storage.tools.findings import QUEUE, StoreFinding, runs
 from twisted_mq.storage.tools.queue_entries import QueueEntries
 
 LIGHT_QUEUES = "%LMQ%"
@@ -108,7 +108,7 @@ class QueueCheck:
         if not fits.all():
             self._strays.setdefault(key, Strays()).add(records[~fits])
 
-    def findings(self, min_physical_offset: int) -> Iterator[Finding]:
+    def findings(self, min_physical_offset: int) -> Iterator[StoreFinding]:
         """Yield the defects between log and queues; call it once, at the end. `min_physical_offset` is the log's beginning."""
         strays = {key: found.latest() for key, found in self._strays.items()}
         if self.in_use:
@@ -130,7 +130,7 @@ class QueueCheck:
 
     def _queue(
         self, queue: QueueEntries | BatchQueueEntries, strays: Numbers, min_physical_offset: int, reached: int | None
-    ) -> Iterator[Finding]:
+    ) -> Iterator[StoreFinding]:
         offsets, entries = queue.unseen(min_physical_offset)
         places = np.searchsorted(strays[:, 0], offsets)
         meant = np.zeros(len(offsets), np.bool_)
@@ -138,14 +138,14 @@ class QueueCheck:
         meant[inside] = strays[places[inside], 0] == offsets[inside]
         for row in np.flatnonzero(meant).tolist():
             right = tuple(strays[places[row], 1:].tolist())
-            yield Finding(
+            yield StoreFinding(
                 QUEUE, queue.directory, int(offsets[row]), f"is {entries[row].item()}, the record says {right}"
             )
         bridges = entries == queue.at(offsets + 1)
         lost, entries = offsets[~meant & ~bridges], entries[~meant & ~bridges]
         for first, count in runs(lost):
             problem = f"leads to {entries['physical_offset'][first]}, where no record of this queue offset is"
-            yield Finding(QUEUE, queue.directory, int(lost[first]), problem, count)
+            yield StoreFinding(QUEUE, queue.directory, int(lost[first]), problem, count)
         begin = queue.first_physical_offset(min_physical_offset)
         if begin is None and self.known_topics is not None and queue.topic not in self.known_topics:
             self.deleted_records += len(strays)
@@ -156,15 +156,15 @@ class QueueCheck:
         rest = rest[rest[:, 1] > queue.at(rest[:, 0])["physical_offset"]]
         yield from self._unqueued(queue.directory, rest, reached)
 
-    def _unqueued(self, path: str, rows: Numbers, reached: int | None) -> Iterator[Finding]:
+    def _unqueued(self, path: str, rows: Numbers, reached: int | None) -> Iterator[StoreFinding]:
         if reached is not None:
             self.undispatched += int((rows[:, 1] >= reached).sum())
             rows = rows[rows[:, 1] < reached]
         for first, count in runs(rows[:, 0]):
             problem = f"no entry leads to the record at {rows[first, 1]}"
-            yield Finding(QUEUE, path, int(rows[first, 0]), problem, count)
+            yield StoreFinding(QUEUE, path, int(rows[first, 0]), problem, count)
 
-    def _without_queue(self, key: tuple[str, int], rows: Numbers, reached: int | None) -> Iterator[Finding]:
+    def _without_queue(self, key: tuple[str, int], rows: Numbers, reached: int | None) -> Iterator[StoreFinding]:
         topic, queue_id = key
         if self.known_topics is not None and topic not in self.known_topics:
             self.deleted_records += len(rows)
@@ -174,9 +174,9 @@ class QueueCheck:
 
 def wrong_kinds(
     queues: Iterable[QueueFiles | BatchQueueFiles], topics: Mapping[str, TopicConfig] | None
-) -> Iterator[Finding]:
+) -> Iterator[StoreFinding]:
     """Yield the queues of another kind than topics.json gives their topic."""
     for queue in queues:
         config = (topics or {}).get(queue.topic)
         if config is not None and config.has_batch_queues is not isinstance(queue, BatchQueueFiles):
-            yield Finding(QUEUE, queue.directory, 0, f"topics.json gives {queue.topic} queues of another kind")
+            yield StoreFinding(QUEUE, queue.directory, 0, f"topics.json gives {queue.topic} queues of another kind")

@@ -31,7 +31,7 @@ from twisted_mq.storage.tools.exclusive import exclusively
 from twisted_mq.storage.tools.findings import INDEX, LOG, OFFSETS, QUEUE
 from twisted_mq.storage.tools.quarantine import Quarantine
 from twisted_mq.storage.tools.rebuild import RebuildReport, replace_derived
-from twisted_mq.storage.tools.repair_plan import FilePlan, LogPlan, Step, plan_log
+from twisted_mq.storage.tools.repair_plan import FilePlan, LogPlan, RepairStep, plan_log
 from twisted_mq.storage.tools.verify import VerifyReport, queue_ends, verify
 
 FILL_TOPIC = b"RMQ_SYS_REPAIRED"
@@ -208,7 +208,7 @@ def _zero(descriptor: int, position: int, length: int) -> None:
         position, length = position + written, length - written
 
 
-def _copied(copies: Mapping[int, tuple[int, str]], step: Step) -> bytes:
+def _copied(copies: Mapping[int, tuple[int, str]], step: RepairStep) -> bytes:
     """Return the bytes of a displaced record, from the quarantine."""
     for offset, (length, path) in copies.items():
         if offset <= step.source and step.source + step.length <= offset + length:
@@ -218,7 +218,7 @@ def _copied(copies: Mapping[int, tuple[int, str]], step: Step) -> bytes:
     raise ValueError(f"the record at {step.source} was not kept")
 
 
-def _fill(descriptor: int, step: Step, position: int) -> None:
+def _fill(descriptor: int, step: RepairStep, position: int) -> None:
     """Write a rolled back message of zeros: recoveries walk over it, and no queue and no index leads to it."""
     topic = FILL_TOPIC[: step.length - SMALLEST_RECORD]
     body = bytes(step.length - SMALLEST_RECORD - len(topic))

@@ -31,7 +31,7 @@ Advance = Callable[[int], None]
 
 
 @attrs.frozen
-class Step:
+class RepairStep:
     """A change; `kind` as above. A move takes `length` bytes from `source`; a fill has the time `timestamp`, ms."""
 
     kind: str
@@ -50,7 +50,7 @@ class FilePlan:
     actual_size: int
     size: int
     damaged: list[tuple[int, int, str]] = attrs.field(factory=list)
-    steps: list[Step] = attrs.field(factory=list)
+    steps: list[RepairStep] = attrs.field(factory=list)
 
 
 @attrs.define
@@ -137,7 +137,9 @@ def _plan_moves(files: LogFiles, file: FileAtRest, gaps: list[Stretch] | tuple[(
     here = [(start - file.first_offset, end - file.first_offset) for start, end, _, _ in gaps]
     sources = [*here, *([(files.file_size, log.size)] if log.size > files.file_size else [])]
     moves = _displaced(log, sources, here)
-    plan.steps = [Step("move", log.first_offset + to, size, log.first_offset + place) for to, size, place in moves]
+    plan.steps = [
+        RepairStep("move", log.first_offset + to, size, log.first_offset + place) for to, size, place in moves
+    ]
     for start, end, reason, _ in gaps:
         kept = log.written_end(start - file.first_offset, end - file.first_offset) + file.first_offset
         moved = (step.source + step.length for step in plan.steps if start <= step.source < end)
@@ -190,7 +192,7 @@ def _whole_record(log: MappedLog, position: int) -> RecordHead | None:
     return head if likely and head.queue_id >= 0 and head.queue_offset >= 0 else None
 
 
-def _without(gap: Stretch, moves: list[Step]) -> Iterator[Stretch]:
+def _without(gap: Stretch, moves: list[RepairStep]) -> Iterator[Stretch]:
     """Yield the parts of a gap that the moves leave."""
     start, end, reason, timestamp = gap
     first = bisect.bisect_left(moves, start, key=lambda move: move.offset)
@@ -209,19 +211,19 @@ def _close(plan: FilePlan, gaps: list[Stretch], end_offset: int) -> None:
     file_end = plan.first_offset + plan.size
     for start, end, _, timestamp in gaps:
         if start >= end_offset:
-            plan.steps.append(Step("zero", start, end - start))
+            plan.steps.append(RepairStep("zero", start, end - start))
         elif end == file_end:
             if end - start >= BLANK_BYTES:
-                plan.steps.append(Step("blank", start, end - start))
+                plan.steps.append(RepairStep("blank", start, end - start))
         else:
             plan.steps += _fills(start, end, timestamp)
 
 
-def _fills(start: int, end: int, timestamp: int) -> Iterator[Step]:
+def _fills(start: int, end: int, timestamp: int) -> Iterator[RepairStep]:
     """Yield records that cover [start, end); the bytes between two intact records of a log always suffice for one."""
     while start < end:
         length = min(end - start, LARGEST_FILL)
         if 0 < end - start - length < SMALLEST_RECORD:
             length -= SMALLEST_RECORD
-        yield Step("fill", start, length, timestamp=timestamp)
+        yield RepairStep("fill", start, length, timestamp=timestamp)
         start += length

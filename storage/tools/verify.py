@@ -21,7 +21,7 @@ from twisted_mq.storage.queues.queue_files import BatchQueueFiles, QueueFiles
 from twisted_mq.storage.store_reader import StoreReader
 from twisted_mq.storage.tools.batch_queues import message_counts
 from twisted_mq.storage.tools.config_check import known_topics, offset_findings, unreadable_tables
-from twisted_mq.storage.tools.findings import LOG, QUEUE, Finding
+from twisted_mq.storage.tools.findings import LOG, QUEUE, StoreFinding
 from twisted_mq.storage.tools.index_tools import IndexCheck
 from twisted_mq.storage.tools.queue_check import QueueCheck, wrong_kinds
 
@@ -46,7 +46,7 @@ class VerifyReport:
     index_entries: int = 0
     deleted_records: int = 0
     undispatched: int = 0
-    findings: list[Finding] = attrs.field(factory=list)
+    findings: list[StoreFinding] = attrs.field(factory=list)
     queue_ends: dict[tuple[str, int], int] = attrs.field(factory=dict)
 
     @property
@@ -124,29 +124,29 @@ def queue_ends(files: LogFiles) -> dict[tuple[str, int], int]:
     return ends | {(queue.topic, queue.queue_id): queue.max_offset for queue in reader.batch_queues()}
 
 
-def gap_finding(gap: Gap) -> Finding:
+def gap_finding(gap: Gap) -> StoreFinding:
     """Return a finding that describes a gap."""
-    return Finding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are not a record: {gap.reason}")
+    return StoreFinding(LOG, gap.path, gap.physical_offset, f"{gap.length} bytes are not a record: {gap.reason}")
 
 
-def _odd(batch: RecordColumns, rows: list[int]) -> Iterator[Finding]:
+def _odd(batch: RecordColumns, rows: list[int]) -> Iterator[StoreFinding]:
     for row in rows:
         place = int(batch.starts[row]) + batch.log.first_offset
         topic = batch.log.data[int(batch.topic[row]) : int(batch.topic_end[row])]
         what = f"topic {topic!r}, queue {batch.queue_id[row]}, offset {batch.queue_offset[row]}"
-        yield Finding(LOG, batch.log.path, place, f"the record says it is {what}")
+        yield StoreFinding(LOG, batch.log.path, place, f"the record says it is {what}")
 
 
-def file_findings(files: LogFiles) -> Iterator[Finding]:
+def file_findings(files: LogFiles) -> Iterator[StoreFinding]:
     """Yield the log files of a wrong length."""
     for file in files.files:
         if file.size != files.file_size:
             problem = f"is {file.size} bytes long, not {files.file_size}"
-            yield Finding(LOG, file.path, file.first_offset, problem)
+            yield StoreFinding(LOG, file.path, file.first_offset, problem)
 
 
-def queue_file_findings(queues: Sequence[QueueFiles | BatchQueueFiles]) -> Iterator[Finding]:
+def queue_file_findings(queues: Sequence[QueueFiles | BatchQueueFiles]) -> Iterator[StoreFinding]:
     """Yield the queue files of a wrong length, and missing ones."""
     for queue in queues:
         for one in queue.problems():
-            yield Finding(QUEUE, one.path, one.offset, one.problem)
+            yield StoreFinding(QUEUE, one.path, one.offset, one.problem)

@@ -23,7 +23,7 @@ from tests.support.bench_stores import (
     temporary_folder,
 )
 from twisted_mq.storage.columns.walk import LogFiles, walk_log
-from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
+from twisted_mq.storage.tools.filters import RecordFilter, SelectedMessages
 from twisted_mq.storage.tools.rebuild import rebuild
 from twisted_mq.storage.tools.repair import plan_repair
 from twisted_mq.storage.tools.sizes import measure
@@ -61,9 +61,9 @@ def cases(folder: str) -> dict[str, Callable[[], object]]:
     return {
         "walk, heads only": lambda: walk(folder),
         "verify": lambda: verify(folder),
-        "dump, a topic that has no message": lambda: list(SelectedMessages(LogFiles(folder), MessageFilter(["None"]))),
+        "dump, a topic that has no message": lambda: list(SelectedMessages(LogFiles(folder), RecordFilter(["None"]))),
         "dump, a key that no message has": lambda: list(
-            SelectedMessages(LogFiles(folder), MessageFilter(keys=["none"]))
+            SelectedMessages(LogFiles(folder), RecordFilter(keys=["none"]))
         ),
         "sizes": lambda: measure(folder),
         "rebuild, the plan": lambda: rebuild(folder),

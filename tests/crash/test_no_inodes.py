@@ -14,7 +14,7 @@ from interop.peers.servers import Cluster
 from twisted_mq.blocking import Message, Producer, ProducerOptions
 from twisted_mq.client import ClientError
 from twisted_mq.storage.columns.walk import LogFiles
-from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
+from twisted_mq.storage.tools.filters import RecordFilter, SelectedMessages
 
 INODES = 2000
 TOPIC = "Inodes"
@@ -92,8 +92,7 @@ def test_broker_lives_without_inodes_and_loses_nothing(tmp_path: Path, disk: Pat
             assert len(acknowledged) == before + 1
         assert servers.stop_broker() in (0, -15)
         found = {
-            message.body[:10]
-            for message in SelectedMessages(LogFiles(str(servers.store), None), MessageFilter([TOPIC]))
+            message.body[:10] for message in SelectedMessages(LogFiles(str(servers.store), None), RecordFilter([TOPIC]))
         }
         assert set(acknowledged) <= found
     finally:

@@ -18,7 +18,7 @@ from twisted_mq.blocking import Message, Producer, ProducerOptions
 from twisted_mq.client import ClientError
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.storage.columns.walk import LogFiles
-from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
+from twisted_mq.storage.tools.filters import RecordFilter, SelectedMessages
 
 TOPIC = "Memory"
 BODY_BYTES = 100_000
@@ -55,7 +55,7 @@ class SmallFiles(Cluster):
 
     def stored(self) -> set[bytes]:
         """The numbers of the messages in the log."""
-        messages = SelectedMessages(LogFiles(str(self.store), None), MessageFilter([TOPIC]))
+        messages = SelectedMessages(LogFiles(str(self.store), None), RecordFilter([TOPIC]))
         return {message.body.split(b" ")[0] for message in messages}
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from tests.soak.attacks import HONEST_TOPIC
 from twisted_mq.storage.columns.walk import LogFiles
-from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
+from twisted_mq.storage.tools.filters import RecordFilter, SelectedMessages
 
 OK = "SEND_OK"
 Place = tuple[int, int]
@@ -47,7 +47,7 @@ def read_received(path: Path) -> Iterator[tuple[int, Name]]:
 
 def stored(store: Path, topic: str = HONEST_TOPIC) -> Iterator[tuple[Name, Place]]:
     """The honest messages in a store at rest, in the log's order."""
-    for message in SelectedMessages(LogFiles(str(store), None), MessageFilter([topic])):
+    for message in SelectedMessages(LogFiles(str(store), None), RecordFilter([topic])):
         key, number, _ = message.body.split(b" ", 2)
         yield (int(key), int(number)), (message.queue_id, message.queue_offset)
 

@@ -10,7 +10,7 @@ from tests.support.access import asking_broker
 from twisted_mq.client.core.client_processor import ClientProcessor
 from twisted_mq.client.core.request_and_reply import PendingRequests
 from twisted_mq.namesrv.processor import REQUESTS as NAMESRV_REQUESTS
-from twisted_mq.served_codes import Row, markdown, rows
+from twisted_mq.served_codes import CodeRow, markdown, rows
 
 
 def served_here() -> dict[str, frozenset[int]]:
@@ -24,7 +24,7 @@ def served_here() -> dict[str, frozenset[int]]:
     }
 
 
-def table_here() -> list[Row]:
+def table_here() -> list[CodeRow]:
     return rows(served_here())
 
 

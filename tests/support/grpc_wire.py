@@ -25,7 +25,7 @@ from twisted.internet.testing import StringTransport
 from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.connection import GrpcConnection, Shared
 from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
-from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
 from twisted_mq.proxy.grpc.status import GrpcStatus
 
@@ -35,9 +35,11 @@ ECHO, SLOW, MANY, TALK = "/test.Echo/Echo", "/test.Echo/Slow", "/test.Echo/Many"
 class Wire:
     """A client's connection to a server of these methods on a virtual clock."""
 
-    def __init__(self, methods: dict[str, Method], limits: Limits | None = None, *, connect: bool = True) -> None:
+    def __init__(
+        self, methods: dict[str, Method], limits: ConnectionLimits | None = None, *, connect: bool = True
+    ) -> None:
         self.clock = Clock()
-        self.shared = Shared(methods, self.clock, limits or Limits())
+        self.shared = Shared(methods, self.clock, limits or ConnectionLimits())
         self.factory = GrpcServerFactory(self.shared)
         self.events: list[Event] = []
         self._bodies: dict[int, bytes] = defaultdict(bytes)

@@ -14,7 +14,7 @@ from twisted_mq.admin.ordered_states import TopicState
 from twisted_mq.admin.ordered_topics import read_state
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.ordered import declare, groups
-from twisted_mq.cli.ordered.session import OrderSession
+from twisted_mq.cli.ordered.session import OrderCommandSession
 from twisted_mq.client import ConsumeOrderlyStatus, Message, OrderedConsumer, OrderedProducer, SendResult
 from twisted_mq.coordination.interfaces import ICoordinator
 from twisted_mq.remoting.client import RemotingClient
@@ -43,7 +43,7 @@ class OrderedClusterCase(TestCase):
             now_ms=lambda: int(time.time() * 1000),
             sleep=self.sleep,
         )
-        self.session = OrderSession(admin, await self.coordinator())
+        self.session = OrderCommandSession(admin, await self.coordinator())
         self.seen: list[str] = []
 
     def sleep(self, seconds: float) -> defer.Deferred[None]:

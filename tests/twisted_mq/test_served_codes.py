@@ -15,7 +15,7 @@ from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_fields import wire_fields
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
-from twisted_mq.served_codes import ROLES, Row, markdown, rows
+from twisted_mq.served_codes import ROLES, CodeRow, markdown, rows
 
 
 def test_every_code_has_a_row_that_says_something() -> None:
@@ -80,6 +80,6 @@ def test_refused_means_request_code_not_supported() -> None:
 
 
 def test_table_as_markdown() -> None:
-    assert markdown([Row(RequestCode.PULL_MESSAGE, ("broker",), "")]).splitlines()[2] == (
+    assert markdown([CodeRow(RequestCode.PULL_MESSAGE, ("broker",), "")]).splitlines()[2] == (
         "| 11 | PULL_MESSAGE | served by the broker |"
     )

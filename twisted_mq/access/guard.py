@@ -39,7 +39,7 @@ class Source(Protocol):
         """Return a version that differs after each change, never before it. Each request reads it, so it must be cheap."""
 
 
-class Check(Protocol):
+class AccessCheck(Protocol):
     """A kind of access control."""
 
     @property
@@ -82,7 +82,9 @@ class Allowed(dict[Asked, object]):
             self[asked] = secret
 
 
-def guarded(table: Mapping[int, Processor], checks: Sequence[Check], *, strict: bool = True) -> dict[int, Processor]:
+def guarded(
+    table: Mapping[int, Processor], checks: Sequence[AccessCheck], *, strict: bool = True
+) -> dict[int, Processor]:
     """Return the table with the checks before each processor, in their order. Without checks it stays as it is, so that
     it costs nothing. With `strict`, signed requests with fields of another code are refused.
 
@@ -108,7 +110,7 @@ def _fitting(check: Callable[[RemotingCommand], None], processor: Processor) -> 
     return look_first
 
 
-def _asking(check: Check, allowed: Allowed, code: int, processor: Processor) -> Processor:
+def _asking(check: AccessCheck, allowed: Allowed, code: int, processor: Processor) -> Processor:
     fields = BY_CODE[code].fields if check.remembers else None
     if fields is None:
         return _asking_always(check.check, processor)

@@ -9,7 +9,7 @@ import attrs
 
 from twisted_mq.access import resources
 from twisted_mq.access.accounts import Accounts
-from twisted_mq.access.guard import Check
+from twisted_mq.access.guard import AccessCheck
 from twisted_mq.access.migration import migrate
 from twisted_mq.access.names import ResourceNames
 from twisted_mq.access.plain_access import PlainAccess
@@ -79,7 +79,7 @@ class ServerAccess:
     `credentials` sign the server's own requests. `strict`: see `guarded`.
     """
 
-    checks: tuple[Check, ...] = ()
+    checks: tuple[AccessCheck, ...] = ()
     accounts: Accounts | None = None
     plain: PlainFiles | None = None
     credentials: Credentials | None = None
@@ -134,7 +134,7 @@ def server_access(
     names = ResourceNames(cluster_name, in_thread)
     plain = _plain_files(options)
     accounts = _accounts(options, folder, in_thread, plain)
-    checks: list[Check] = []
+    checks: list[AccessCheck] = []
     if plain is not None and options.acl_enable:
         checks.append(PlainAccess(plain, names))
     if accounts is not None and (options.authentication_enabled or options.authorization_enabled):

@@ -13,7 +13,7 @@ from twisted_mq.admin.anew import own_properties
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.offsets import put_offset
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import TopicReader
 from twisted_mq.admin.sending import started_producer
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.protocol.bodies import MessageQueue
@@ -63,7 +63,7 @@ async def given_up(admin: AdminCalls) -> list[GivenUp]:
 async def given_up_by(admin: AdminCalls, group: str) -> GivenUp:
     """Count the dead letters of a group. Raises BrokerError for a group without any."""
     count = left = 0
-    reader = await QueueReader.of(admin, DLQ_PREFIX + group)
+    reader = await TopicReader.of(admin, DLQ_PREFIX + group)
     for queue in reader.queues(DLQ_PREFIX + group):
         first, end = await reader.min_offset(queue), await reader.max_offset(queue)
         count += end - first
@@ -72,7 +72,7 @@ async def given_up_by(admin: AdminCalls, group: str) -> GivenUp:
 
 
 async def dead_letters(
-    admin: AdminCalls, reader: QueueReader, group: str, *, begin_anew: bool
+    admin: AdminCalls, reader: TopicReader, group: str, *, begin_anew: bool
 ) -> AsyncIterator[tuple[MessageQueue, MessageExt]]:
     """Yield a group's dead letters, queue by queue: all, or those that were not sent again."""
     for queue in reader.queues(DLQ_PREFIX + group):
@@ -106,7 +106,7 @@ async def resend(
     With `wanted`, send the messages for which it returns True, even if they were sent before; the stored position stays.
     Raises AdminError for a message that does not name its topic, BrokerError for a group without dead letters.
     """
-    reader = await QueueReader.of(admin, DLQ_PREFIX + group)
+    reader = await TopicReader.of(admin, DLQ_PREFIX + group)
     async with started_producer(admin, PRODUCER_GROUP) as producer:
         async for queue, message in dead_letters(admin, reader, group, begin_anew=again or wanted is not None):
             if wanted is None or wanted(message):
@@ -122,13 +122,13 @@ def resent_group(group: str) -> str:
 
 
 async def note_resent(
-    admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue, message: MessageExt
+    admin: AdminCalls, reader: TopicReader, group: str, queue: MessageQueue, message: MessageExt
 ) -> None:
     """Record that all of a queue up to this message was sent again."""
     await put_offset(admin, reader.address(queue), resent_group(group), queue, message.queue_offset + 1)
 
 
-async def resent_up_to(admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue) -> int:
+async def resent_up_to(admin: AdminCalls, reader: TopicReader, group: str, queue: MessageQueue) -> int:
     """Return the offset up to which a queue of dead letters was sent again; 0 if nothing was."""
     header = QueryConsumerOffsetRequestHeader(
         consumer_group=resent_group(group), topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False

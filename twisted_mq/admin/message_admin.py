@@ -7,7 +7,7 @@ from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
 from twisted_mq.admin.member import AdminMember, answers
 from twisted_mq.admin.message_value import message_line
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import TopicReader
 from twisted_mq.client.core.times import Moment, moment_ms
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -114,7 +114,7 @@ class MessageAdmin(AdminMember):
 
     async def _stored(self, topic: str, begin_ms: int | None, end_ms: int | None, limit: int) -> list[MessageExt]:
         """Return the oldest messages that were stored in a period."""
-        reader = await QueueReader.of(self._calls, topic)
+        reader = await TopicReader.of(self._calls, topic)
         found: list[MessageExt] = []
         for queue in reader.queues(topic):
             first, last = await reader.span(queue, begin_ms, end_ms)

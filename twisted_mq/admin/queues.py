@@ -52,7 +52,7 @@ def broker_address(route: TopicRouteData, broker_name: str) -> str:
     raise AdminError(f"no broker {broker_name!r} has this topic", f"brokers that have it: {names}")
 
 
-class QueueReader:
+class TopicReader:
     """Reads offsets and messages of one topic. `route` may be another topic's: for a light queue, its parent's."""
 
     def __init__(self, admin: AdminCalls, route: TopicRouteData, group: str = TOOLS_GROUP) -> None:
@@ -61,7 +61,7 @@ class QueueReader:
         self._group = group
 
     @classmethod
-    async def of(cls, admin: AdminCalls, topic: str, group: str = TOOLS_GROUP) -> QueueReader:
+    async def of(cls, admin: AdminCalls, topic: str, group: str = TOOLS_GROUP) -> TopicReader:
         """Make a reader of a topic's queues. Raises BrokerError for a topic without a route."""
         return cls(admin, await admin.topic_route(topic), group)
 

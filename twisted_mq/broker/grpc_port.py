@@ -15,7 +15,7 @@ from twisted_mq.access.server_access import ServerAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.pop_ack_handed import HandedAcks
 from twisted_mq.broker.processors.send_handed import HandedSends
-from twisted_mq.broker.request_table import Served
+from twisted_mq.broker.request_table import ServedRequests
 from twisted_mq.broker.topics.topic_attributes import MESSAGE_TYPE
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig, TopicRouteData
@@ -36,7 +36,7 @@ ANY_TYPE = "MIXED"
 
 
 def grpc_port(
-    broker: BrokerController, served: Served, access: ServerAccess, max_connections: int, port: int
+    broker: BrokerController, served: ServedRequests, access: ServerAccess, max_connections: int, port: int
 ) -> GrpcPort:
     """Return the gRPC port, not listening yet. `port` is the number that was bound. Raises ConfigError, OSError."""
     options = load_proxy_options(broker.options.proxy_config_path, ProxyOptions)

@@ -37,7 +37,7 @@ def in_slices(count: int, row: Callable[[int], tuple[Key, Row]]) -> Generator[No
 
 
 @attrs.frozen
-class Kept:
+class KeptAnswer:
     """An encoded table. It answers the requests up to number `asked`, and later ones that want the same version."""
 
     asked: int
@@ -54,7 +54,7 @@ class LongAnswers:
     turns: Turns
     in_thread: InThread
     _asked: int = 0
-    _kept: dict[int, Kept] = attrs.field(factory=dict)
+    _kept: dict[int, KeptAnswer] = attrs.field(factory=dict)
 
     def report(self, channel: Channel, command: RemotingCommand, body: Work[object]) -> Answer:
         """Return the answer to a question, with a body that does not change once it is made; at once if its first slice is
@@ -87,7 +87,7 @@ class LongAnswers:
         kept = self._kept.get(code)
         if kept is None or (kept.asked < number and kept.version != version()):
             asked, made_of = self._asked, version()
-            kept = self._kept[code] = Kept(asked, made_of, (yield from self._encoded(body())))
+            kept = self._kept[code] = KeptAnswer(asked, made_of, (yield from self._encoded(body())))
         return kept.body
 
     def _encoded(self, body: Work[object]) -> Work[bytes]:

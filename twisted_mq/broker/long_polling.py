@@ -16,7 +16,7 @@ import attrs
 from twisted.internet import defer, interfaces
 from twisted.python import failure
 
-from twisted_mq.broker.waiting_requests import Line, Place, Waiting, WaitingKind
+from twisted_mq.broker.waiting_requests import Place, WaitingKind, WaitingLine, WaitingRequest
 from twisted_mq.remoting.channel import Answer, Ready
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.shares import Served, Shares
@@ -38,7 +38,7 @@ HOLD_CHECK_SECONDS = 5.0
 
 @attrs.define(eq=False)
 class _Held:
-    request: Waiting
+    request: WaitingRequest
     expires_ms: int
     done: defer.Deferred[Ready]
     timer: interfaces.IDelayedCall | None
@@ -74,14 +74,14 @@ class LongPolling:
         late: LateAnswers,
         dispatch: Callable[[], object],
     ) -> None:
-        self.lines: dict[Line, dict[_Held, None]] = {}
+        self.lines: dict[WaitingLine, dict[_Held, None]] = {}
         self.gave_way = 0
         """The requests that ended early, to make room for others."""
-        self.woken: dict[Line, _Arrival] = {}
+        self.woken: dict[WaitingLine, _Arrival] = {}
         self._clock = clock
         self._now_ms = now_ms
         self._dispatch = dispatch
-        self._lines_at: dict[Place, dict[Line, None]] = {}
+        self._lines_at: dict[Place, dict[WaitingLine, None]] = {}
         self._counts = dict.fromkeys(WaitingKind, 0)
         self._late = late
         self._served = Served(clock)
@@ -95,11 +95,11 @@ class LongPolling:
         """Return how many requests of a kind wait."""
         return self._counts[kind]
 
-    def length(self, line: Line) -> int:
+    def length(self, line: WaitingLine) -> int:
         """Return how many requests wait in a line."""
         return len(self.lines.get(line, ()))
 
-    def has_room(self, request: Waiting, limit: int) -> bool:
+    def has_room(self, request: WaitingRequest, limit: int) -> bool:
         """Return True if a request may wait when `limit` of its kind may. If needed, one of the largest share ends early."""
         kind = request.line.kind
         if self._counts[kind] < limit:
@@ -111,7 +111,7 @@ class LongPolling:
         self._try(held, last=True)
         return True
 
-    def hold(self, request: Waiting) -> defer.Deferred[Ready]:
+    def hold(self, request: WaitingRequest) -> defer.Deferred[Ready]:
         """Let a request wait. Fires with its answer, or None if its client is gone. Never fires after it is cancelled."""
         timer, now_ms = None, self._now_ms()
         expires_ms = min(request.expires_ms, now_ms + MOST_WAIT_MS)
@@ -145,13 +145,13 @@ class LongPolling:
             self._work.append(offered(line, arrival))
         return self._answer_for_a_turn()
 
-    def _offer_to_all(self, line: Line, arrival: _Arrival) -> Iterator[WaitingKind | None]:
+    def _offer_to_all(self, line: WaitingLine, arrival: _Arrival) -> Iterator[WaitingKind | None]:
         for held in list(self.lines.get(line, ())):
             if held.wants(arrival.tags_codes):
                 self._try(held, last=False)
             yield None
 
-    def _offer_to_first(self, line: Line, arrival: _Arrival) -> Iterator[WaitingKind | None]:
+    def _offer_to_first(self, line: WaitingLine, arrival: _Arrival) -> Iterator[WaitingKind | None]:
         """Offer the arrival to as many requests as messages came, until one finds nothing."""
         left = arrival.count
         for held in self._in_turn(line):
@@ -163,7 +163,7 @@ class LongPolling:
                 if not left:
                     break
 
-    def _in_turn(self, line: Line) -> list[_Held]:
+    def _in_turn(self, line: WaitingLine) -> list[_Held]:
         waiting = sorted(self.lines.get(line, ()), key=_expiry)
         return waiting[::-1] if line.kind is WaitingKind.NOTIFICATION else waiting
 
@@ -195,10 +195,10 @@ class LongPolling:
     def wake(self, topic: str, group: str, queue_id: int) -> None:
         """Try waiting pops and notifications of a queue that can be popped again: for all queues first, else for this one."""
         for kind in (WaitingKind.POP, WaitingKind.NOTIFICATION):
-            if not self._wake(Line(kind, topic, group, ALL_QUEUES)):
-                self._wake(Line(kind, topic, group, queue_id))
+            if not self._wake(WaitingLine(kind, topic, group, ALL_QUEUES)):
+                self._wake(WaitingLine(kind, topic, group, queue_id))
 
-    def _wake(self, line: Line) -> bool:
+    def _wake(self, line: WaitingLine) -> bool:
         """Answer a request; False if none waits, or it found nothing."""
         for held in self._in_turn(line):
             gone = not held.request.channel.connected_now
@@ -226,12 +226,12 @@ class LongPolling:
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
         """Answer the pulls of one queue, because a reader among them has to go on elsewhere."""
-        self._end(list(self.lines.get(Line(WaitingKind.PULL, topic, "", queue_id), ())))
+        self._end(list(self.lines.get(WaitingLine(WaitingKind.PULL, topic, "", queue_id), ())))
 
     def offer_queue(self, topic: str, queue_id: int) -> None:
         """Try the pulls of one queue; those that find nothing go on waiting if they can."""
         with self._late.together():
-            for held in tuple(self.lines.get(Line(WaitingKind.PULL, topic, "", queue_id), ())):
+            for held in tuple(self.lines.get(WaitingLine(WaitingKind.PULL, topic, "", queue_id), ())):
                 self._try(held, last=False)
 
     def answer_all(self, *kinds: WaitingKind) -> None:

@@ -17,6 +17,7 @@ from twisted_mq.config.limits import PORT, Limits
 from twisted_mq.config.metrics_options import MetricsOptions
 from twisted_mq.config.options import option
 from twisted_mq.config.values import hours
+from twisted_mq.storage.config import FlushDiskType
 
 LISTEN_PORT = 10911
 """The port that Apache's start-up code sets before it reads the file; BrokerConfig's own default is 6888."""
@@ -28,13 +29,6 @@ class BrokerRole(enum.StrEnum):
     ASYNC_MASTER = "ASYNC_MASTER"
     SYNC_MASTER = "SYNC_MASTER"
     SLAVE = "SLAVE"
-
-
-class FlushDiskType(enum.StrEnum):
-    """When a send is answered: before or after the flush (Apache: FlushDiskType)."""
-
-    SYNC_FLUSH = "SYNC_FLUSH"
-    ASYNC_FLUSH = "ASYNC_FLUSH"
 
 
 class MessageRequestMode(enum.StrEnum):

@@ -55,14 +55,14 @@ class RequestProcessor(Protocol):
 
 
 @attrs.frozen
-class Served:
+class ServedRequests:
     """The requests that a broker serves: processors by code, each with its checks before it, and sends many at a time."""
 
     processors: dict[int, Processor]
     columns: SendColumns | None
 
 
-def served_requests(broker: BrokerController) -> Served:
+def served_requests(broker: BrokerController) -> ServedRequests:
     """Return what a broker serves. The broker is complete."""
     options, access, static = broker.options, broker.access, broker.static_topics
     checks = SendChecks(options, broker.wall_ms, broker.topics, broker.advertised_ip, broker.known)
@@ -74,7 +74,7 @@ def served_requests(broker: BrokerController) -> Served:
 
     choose()
     static.on_change.append(choose)
-    return Served(_request_table(broker, checks, answers), None if broker.is_slave else columns)
+    return ServedRequests(_request_table(broker, checks, answers), None if broker.is_slave else columns)
 
 
 def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAnswers) -> dict[int, Processor]:

@@ -39,7 +39,7 @@ from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.name_server_lookup import NameServerLookUp, addresses_of_host, by_address_server, by_name
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.registration import Registration
-from twisted_mq.broker.request_table import Served, served_requests
+from twisted_mq.broker.request_table import ServedRequests, served_requests
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
 from twisted_mq.broker.store_options import store_config
@@ -51,7 +51,7 @@ from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.broker.watch import (
     LAG_SECONDS,
-    ClockSteps,
+    ClockWatch,
     Lines,
     Watch,
     budgets_of,
@@ -178,7 +178,7 @@ class BrokerService(service.Service):
         self._watch = Watch()
         self._store: FileMessageStore | MemoryMessageStore
         self.processors: dict[int, Processor]
-        self._served: Served
+        self._served: ServedRequests
         self._most_connections = 0
         self._agent: OrderAgent | None = None
         self._access = access
@@ -589,7 +589,7 @@ class BrokerService(service.Service):
 
     def _watch_for_operators(self) -> None:
         controller, watch = self.controller, self._watch
-        steps = ClockSteps(self.wall_ms, self._reactor.seconds)
+        steps = ClockWatch(self.wall_ms, self._reactor.seconds)
         self._every(WATCH_SECONDS, self._look_for_operators)
         self._every(WATCH_SECONDS, steps.look)
         self._every(LAG_SECONDS, lambda: controller.turns.run("watch", look_at_lag(controller, watch)))

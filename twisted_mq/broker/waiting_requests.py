@@ -21,7 +21,7 @@ class WaitingKind(enum.IntEnum):
     POP = 2
 
 
-class Line(NamedTuple):
+class WaitingLine(NamedTuple):
     """Requests that wait for the same messages. The pulls of all groups share one line: their group is empty here."""
 
     kind: WaitingKind
@@ -46,11 +46,11 @@ class RequestConnection(Hashable, Protocol):
     def share_address(self) -> str: ...
 
 
-class Waiting(Protocol):
+class WaitingRequest(Protocol):
     """A request that found nothing yet. Messages with tags codes other than these do not match it."""
 
     @property
-    def line(self) -> Line: ...
+    def line(self) -> WaitingLine: ...
 
     @property
     def channel(self) -> RequestConnection: ...

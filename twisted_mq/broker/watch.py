@@ -116,7 +116,7 @@ def lagging(found: Iterable[Lag], now_ms: int) -> Lines:
     return lines
 
 
-class ClockSteps:
+class ClockWatch:
     """Compares the time of day with the monotonic clock."""
 
     log = Logger()

@@ -13,7 +13,7 @@ from twisted_mq.cli.errors import CliError
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
-    from twisted_mq.admin.queues import QueueReader
+    from twisted_mq.admin.queues import TopicReader
     from twisted_mq.cli.admin.calls import AdminContext
     from twisted_mq.cli.servers import Servers
     from twisted_mq.protocol.bodies import MessageQueue
@@ -35,7 +35,7 @@ def ask(servers: Servers, work: Callable[[AdminContext], Coroutine[Any, Any, R]]
     return run_under_reactor(main)
 
 
-async def begin_of(reader: QueueReader, queue: MessageQueue, beginning: str) -> int:
+async def begin_of(reader: TopicReader, queue: MessageQueue, beginning: str) -> int:
     """Return the offset where reading a queue begins. Raises CliError for a malformed beginning."""
     if beginning == "earliest":
         return await reader.min_offset(queue)

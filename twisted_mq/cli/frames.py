@@ -15,7 +15,7 @@ from twisted_mq.protocol.text.json_value import Json
 
 
 @attrs.frozen
-class Damage:
+class DamagedBytes:
     """Bytes that are not a frame; `offset` is where the frame begins."""
 
     offset: int
@@ -36,7 +36,7 @@ def frames(file: BinaryIO) -> None:
     """
     damaged = False
     for item in read_frames(file):
-        if isinstance(item, Damage):
+        if isinstance(item, DamagedBytes):
             report("mq frames", f"{file.name} at offset {item.offset}: {item.reason}")
             damaged = True
         else:
@@ -45,7 +45,7 @@ def frames(file: BinaryIO) -> None:
         raise SystemExit(1)
 
 
-def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
+def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | DamagedBytes]:
     """Yield every frame of a stream in order. A damaged header costs its own frame, a damaged length all that follows."""
     from twisted_mq.protocol.errors import FrameError
     from twisted_mq.protocol.wire.framing import LENGTH_BYTES, frame_bytes
@@ -53,22 +53,22 @@ def read_frames(stream: BinaryIO) -> Iterator[dict[str, Json] | Damage]:
     offset = 0
     while head := stream.read(LENGTH_BYTES):
         if len(head) < LENGTH_BYTES:
-            yield Damage(offset, f"the length field is incomplete: {len(head)} of {LENGTH_BYTES} bytes")
+            yield DamagedBytes(offset, f"the length field is incomplete: {len(head)} of {LENGTH_BYTES} bytes")
             return
         try:
             size = frame_bytes(head, offset)
         except FrameError as error:
-            yield Damage(offset, error.reason)
+            yield DamagedBytes(offset, error.reason)
             return
         data = head + stream.read(size - LENGTH_BYTES)
         if len(data) < size:
-            yield Damage(offset, f"the frame is incomplete: {len(data)} of {size} bytes")
+            yield DamagedBytes(offset, f"the frame is incomplete: {len(data)} of {size} bytes")
             return
         yield describe_frame(data, offset)
         offset += size
 
 
-def describe_frame(data: bytes, offset: int) -> dict[str, Json] | Damage:
+def describe_frame(data: bytes, offset: int) -> dict[str, Json] | DamagedBytes:
     """Return a frame under the documented keys; `length` counts the whole frame with its length field."""
     from twisted_mq.protocol.errors import CommandError, FrameError
     from twisted_mq.protocol.wire.command import SerializeType
@@ -78,9 +78,9 @@ def describe_frame(data: bytes, offset: int) -> dict[str, Json] | Damage:
         command = FrameDecoder().receive_data(data)[0]
         fields = command.ext_fields
     except FrameError as error:
-        return Damage(offset, error.reason)
+        return DamagedBytes(offset, error.reason)
     except CommandError as error:
-        return Damage(offset, str(error))
+        return DamagedBytes(offset, str(error))
     return {
         "offset": offset,
         "length": len(data),

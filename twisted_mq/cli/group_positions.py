@@ -5,7 +5,7 @@ from __future__ import annotations
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import consumer_connection
 from twisted_mq.admin.offsets import put_offset
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import TopicReader
 from twisted_mq.cli.asking import begin_of
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.errors import BrokerError
@@ -20,7 +20,7 @@ async def put_group(admin: AdminCalls, group: str, topic: str, beginning: str) -
         raise CliError(
             f"group {group} has running members", "stop them, or reset the offsets with `mq admin resetOffsetByTime`"
         )
-    reader = await QueueReader.of(admin, topic)
+    reader = await TopicReader.of(admin, topic)
     for queue in reader.queues(topic):
         await put_offset(admin, reader.address(queue), group, queue, await begin_of(reader, queue, beginning))
 

@@ -83,9 +83,9 @@ async def first_messages(
     admin: AdminContext, topic: str, beginning: str, count: int, tags: str = "*"
 ) -> AsyncIterator[MessageExt]:
     """Yield up to `count` messages of each queue from the beginning on, one queue after the other."""
-    from twisted_mq.admin.queues import QueueReader
+    from twisted_mq.admin.queues import TopicReader
 
-    reader = await QueueReader.of(admin, topic)
+    reader = await TopicReader.of(admin, topic)
     for queue in reader.queues(topic):
         left = count
         first, end = await begin_of(reader, queue, beginning), await reader.max_offset(queue)
@@ -99,9 +99,9 @@ async def first_messages(
 
 async def new_messages(admin: AdminContext, topic: str, last: int, tags: str = "*") -> AsyncIterator[MessageExt]:
     """Yield all messages that come from now on, after the last ones of each queue."""
-    from twisted_mq.admin.queues import QueueReader
+    from twisted_mq.admin.queues import TopicReader
 
-    reader = await QueueReader.of(admin, topic)
+    reader = await TopicReader.of(admin, topic)
     places: dict[MessageQueue, int] = {}
     for queue in reader.queues(topic):
         places[queue] = max(await reader.min_offset(queue), await reader.max_offset(queue) - last)

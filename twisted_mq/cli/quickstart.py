@@ -28,7 +28,7 @@ BODY = "two chairs"
 
 
 @attrs.frozen
-class Step:
+class QuickstartStep:
     """A command, with its title and an explanation."""
 
     title: str
@@ -69,7 +69,11 @@ def walk(pause: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="mq-quickstart-") as folder:
         click.echo("This tour takes two minutes. Everything runs on this machine, and is removed at the end.\n")
         words, missing = _up(os.path.join(folder, "store"))
-        _show(Step("1. Start a name server and a broker", "Clients ask the name server where brokers are.", words))
+        _show(
+            QuickstartStep(
+                "1. Start a name server and a broker", "Clients ask the name server where brokers are.", words
+            )
+        )
         with _running(words) as place:
             click.echo(f"  name server {place.name_server}, store {place.store}\n")
             for step in steps(place):
@@ -82,25 +86,25 @@ def walk(pause: bool) -> None:
         _goodbye()
 
 
-def steps(place: QuickstartServers) -> Iterator[Step]:
+def steps(place: QuickstartServers) -> Iterator[QuickstartStep]:
     """Yield the commands between the start and the console."""
     at = ("--namesrv", place.name_server)
-    yield Step(
+    yield QuickstartStep(
         "2. Send a message",
         "The first message creates the topic. Consumers select messages by tag; you can find a message by its key.",
         ("send", TOPIC, BODY, "--tags", "new", "--keys", KEY, *at),
     )
-    yield Step(
+    yield QuickstartStep(
         "3. Consume it",
         "The members of a group share a topic's messages; each group gets all of them. The broker stores how far the group is.",
         ("consume", TOPIC, "--group", GROUP, "--count", "1", *at),
     )
-    yield Step(
+    yield QuickstartStep(
         "4. See how far the group is",
         "Lag is the number of messages that the group has not consumed yet.",
         ("lag", GROUP, *at),
     )
-    yield Step(
+    yield QuickstartStep(
         "5. Look into the store",
         "Messages are stored one after the other in a log on disk. The command reads the files, without the broker.",
         ("store", "dump", place.store, "--topic", TOPIC, "--json"),
@@ -151,7 +155,7 @@ def _reason(told: str) -> str:
     return told.strip().rpartition("\n")[2]
 
 
-def _show(step: Step) -> None:
+def _show(step: QuickstartStep) -> None:
     click.secho(step.title, bold=True)
     click.echo(f"{step.text}\n")
     click.echo(f"  $ {_typed(step.words)}")

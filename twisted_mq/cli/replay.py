@@ -233,11 +233,11 @@ def messages_of_store(store: str, wanted: ReplayPlan) -> Iterator[MessageExt]:
     """Yield messages in the order of the log. Raises CliError for a malformed place, NoStore."""
     require_numpy()
     from twisted_mq.storage.columns.walk import LogFiles
-    from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
+    from twisted_mq.storage.tools.filters import RecordFilter, SelectedMessages
 
     since, first = _place(wanted.beginning, 0, 0)
     until, last = _place(wanted.until, EVERYTHING, EVERYTHING)
-    chosen = MessageFilter((wanted.topic,), (), (), since, until, 0, EVERYTHING, first, last)
+    chosen = RecordFilter((wanted.topic,), (), (), since, until, 0, EVERYTHING, first, last)
     return iter(SelectedMessages(LogFiles(store), chosen, lambda amount: None))
 
 
@@ -254,9 +254,9 @@ def _place(text: str | None, time_ms: int, offset: int) -> tuple[int, int]:
 
 async def of_topic(admin: AdminContext, wanted: ReplayPlan) -> AsyncIterator[MessageExt]:
     """Yield one queue after the other, each up to its present end."""
-    from twisted_mq.admin.queues import QueueReader
+    from twisted_mq.admin.queues import TopicReader
 
-    reader = await QueueReader.of(admin, wanted.topic)
+    reader = await TopicReader.of(admin, wanted.topic)
     ends = {queue: await reader.max_offset(queue) for queue in reader.queues(wanted.topic)}
     for queue, end in ends.items():
         first = await begin_of(reader, queue, wanted.beginning)

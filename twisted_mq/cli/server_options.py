@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-from twisted_mq.cli.servers import CONTEXT_VARIABLE, HERE, SETTINGS, Servers, Setting, servers_of
+from twisted_mq.cli.servers import CONTEXT_VARIABLE, HERE, SETTINGS, Servers, ServerSetting, servers_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _CONTEXT = click.option("--context", "context", help=f"Use this context of `mq context`; or {CONTEXT_VARIABLE}.")
 
 
-def _option(setting: Setting) -> Callable[[F], F]:
+def _option(setting: ServerSetting) -> Callable[[F], F]:
     help_text = f"{setting.help.rstrip('.')}; or {setting.variable}." if "[" not in setting.help else setting.help
     if setting.is_switch:
         return click.option(setting.flag, setting.attribute, is_flag=True, default=None, help=help_text)

@@ -25,7 +25,7 @@ Given: TypeAlias = Mapping[str, "str | bool | None"]
 
 
 @attrs.frozen
-class Setting:
+class ServerSetting:
     """A setting about servers: an option, a variable of the environment, and a member of a context."""
 
     name: str
@@ -45,37 +45,37 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("namesrv", "NAMESRV_ADDR", f"Name servers, host:port separated by semicolons.  [default: {HERE}]"),
-    Setting("access-key", "MQ_ACCESS_KEY", "Access key (user name) that signs requests."),
-    Setting(
+    ServerSetting("namesrv", "NAMESRV_ADDR", f"Name servers, host:port separated by semicolons.  [default: {HERE}]"),
+    ServerSetting("access-key", "MQ_ACCESS_KEY", "Access key (user name) that signs requests."),
+    ServerSetting(
         "secret-key",
         "MQ_SECRET_KEY",
         "Secret key of that user; other users of this machine can see command lines.",
         secret=True,
     ),
-    Setting(
+    ServerSetting(
         "credentials",
         "MQ_CREDENTIALS",
         "File with accessKey and secretKey, like Apache's tools.yml.  [default: $ROCKETMQ_HOME/conf/tools.yml]",
         is_file=True,
     ),
-    Setting("tls", "MQ_TLS", "Encrypt connections with TLS.", is_switch=True),
-    Setting(
+    ServerSetting("tls", "MQ_TLS", "Encrypt connections with TLS.", is_switch=True),
+    ServerSetting(
         "tls-ca",
         "MQ_TLS_CA",
         "Certificate of the authority that signed the servers' certificates (PEM file); requires --tls.",
         is_file=True,
     ),
-    Setting("tls-cert", "MQ_TLS_CERT", "Client certificate (PEM file); requires --tls-key.", is_file=True),
-    Setting("tls-key", "MQ_TLS_KEY", "Private key of the client certificate (PEM file).", is_file=True),
-    Setting("tls-key-password", "MQ_TLS_KEY_PASSWORD", "Password of the private key.", secret=True),
-    Setting(
+    ServerSetting("tls-cert", "MQ_TLS_CERT", "Client certificate (PEM file); requires --tls-key.", is_file=True),
+    ServerSetting("tls-key", "MQ_TLS_KEY", "Private key of the client certificate (PEM file).", is_file=True),
+    ServerSetting("tls-key-password", "MQ_TLS_KEY_PASSWORD", "Password of the private key.", secret=True),
+    ServerSetting(
         "tls-any-host",
         "MQ_TLS_ANY_HOST",
         "Accept a server's certificate that is issued for another host.",
         is_switch=True,
     ),
-    Setting("tls-insecure", "MQ_TLS_INSECURE", "Accept any certificate of a server.", is_switch=True),
+    ServerSetting("tls-insecure", "MQ_TLS_INSECURE", "Accept any certificate of a server.", is_switch=True),
 )
 BY_NAME = {setting.name: setting for setting in SETTINGS}
 CONTEXT_VARIABLE = "MQ_CONTEXT"
@@ -193,7 +193,7 @@ def _only_given(values: Given) -> dict[str, str | bool]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _of_variable(setting: Setting, text: str | None) -> str | bool | None:
+def _of_variable(setting: ServerSetting, text: str | None) -> str | bool | None:
     if not text:
         return None
     return text.strip().lower() in ("1", "true", "yes", "on") if setting.is_switch else text

@@ -16,7 +16,7 @@ from twisted_mq.cli.store_options import OffsetRange, StoreTime, require_numpy, 
 
 if TYPE_CHECKING:
     from twisted_mq.protocol.messages.message import MessageExt
-    from twisted_mq.storage.tools.findings import Finding
+    from twisted_mq.storage.tools.findings import StoreFinding
 
 COLUMNS = ("topic", "queueId", "queueOffset", "physicalOffset", "storeSize", "tags", "keys", "uniqKey", "bodyLength")
 
@@ -63,10 +63,10 @@ def dump(
     """
     require_numpy()
     from twisted_mq.storage.columns.walk import LogFiles
-    from twisted_mq.storage.tools.filters import MessageFilter, SelectedMessages
+    from twisted_mq.storage.tools.filters import RecordFilter, SelectedMessages
 
     files = LogFiles(directory, commit_log)
-    wanted = MessageFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
+    wanted = RecordFilter(topics, queue_ids, keys, since, until, *offsets, *queue_offsets)
     # a bar and lines on the same terminal would destroy each other
     with progress("reading", files.size_bytes, hidden=sys.stdout.isatty()) as advance:
         messages = SelectedMessages(files, wanted, advance)
@@ -91,7 +91,7 @@ def _print_messages(messages: Iterator[MessageExt]) -> None:
         print(f"and {more} more; --json prints all")
 
 
-def _report_damage(problems: Sequence[Finding]) -> None:
+def _report_damage(problems: Sequence[StoreFinding]) -> None:
     for problem in problems:
         report("mq store dump", f"{problem.path} at offset {problem.offset}: {problem.problem}")
     if problems:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 16
 """Requests in flight at a time."""
-R = TypeVar("R", bound="TopicRow | GroupRow")
-Show = Callable[["Sequence[TopicRow]", "Sequence[GroupRow]"], None]
+R = TypeVar("R", bound="TopicRates | GroupRow")
+Show = Callable[["Sequence[TopicRates]", "Sequence[GroupRow]"], None]
 
 
 @attrs.frozen
@@ -39,7 +39,7 @@ class Look:
 
 
 @attrs.frozen
-class TopicRow:
+class TopicRates:
     """A topic; rates are messages a second between two looks."""
 
     name: str
@@ -162,14 +162,16 @@ async def _ends(admin: AdminCalls, topic: str) -> tuple[int, int] | None:
     return first, last
 
 
-def rows(before: Look, now: Look) -> tuple[list[TopicRow], list[GroupRow]]:
+def rows(before: Look, now: Look) -> tuple[list[TopicRates], list[GroupRow]]:
     """Return the current state, and how fast it changed since; new rows have a rate of 0."""
     seconds = max(now.seconds - before.seconds, 0.001)
     topics = []
     for name, (first, last) in now.topics.items():
         of_topic = [one for one in now.groups.values() if one.topic == name]
         rate = (last - before.topics.get(name, (first, last))[1]) / seconds
-        topics.append(TopicRow(name, last - first, max(0.0, rate), len(of_topic), sum(one.waiting for one in of_topic)))
+        topics.append(
+            TopicRates(name, last - first, max(0.0, rate), len(of_topic), sum(one.waiting for one in of_topic))
+        )
     groups = []
     for key, one in now.groups.items():
         rate = (one.committed - before.groups.get(key, one).committed) / seconds
@@ -189,19 +191,19 @@ def _shown(as_json: bool, *, live: bool) -> Any:
         yield lambda topics, groups: picture.update(_tables(topics, groups), refresh=True)
 
 
-def _tables(topics: Sequence[TopicRow], groups: Sequence[GroupRow]) -> RenderableType:
+def _tables(topics: Sequence[TopicRates], groups: Sequence[GroupRow]) -> RenderableType:
     from rich.console import Group
 
     return Group(boxed(TOPICS, _texts(topics)), boxed(GROUPS, _texts(groups)))
 
 
-def _print_tables(topics: Sequence[TopicRow], groups: Sequence[GroupRow]) -> None:
+def _print_tables(topics: Sequence[TopicRates], groups: Sequence[GroupRow]) -> None:
     print_table(TOPICS, _texts(topics))
     print_table(GROUPS, _texts(groups))
     sys.stdout.flush()
 
 
-def _print_json(topics: Sequence[TopicRow], groups: Sequence[GroupRow]) -> None:
+def _print_json(topics: Sequence[TopicRates], groups: Sequence[GroupRow]) -> None:
     for columns, found in ((TOPICS, topics), (GROUPS, groups)):
         for row in found:
             sys.stdout.write(json_line({"kind": columns[0], **dict(zip(columns, attrs.astuple(row), strict=True))}))

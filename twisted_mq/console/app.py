@@ -24,7 +24,7 @@ from twisted_mq.console.login import Login, LoginRefused
 from twisted_mq.console.prometheus import PrometheusHistory
 from twisted_mq.console.rendering import STATIC, Rendering, static_files
 from twisted_mq.console.routes import NAVIGATION, ROUTES, Route
-from twisted_mq.console.sessions import Role, Session, Sessions, new_secret
+from twisted_mq.console.sessions import ConsoleSessions, Role, Session, new_secret
 from twisted_mq.console.settings import LOOPBACK, ConsoleSettings
 from twisted_mq.console.visit import Visit
 from twisted_mq.logs import Logger
@@ -72,7 +72,7 @@ class ConsoleApp:
     def __init__(
         self,
         settings: ConsoleSettings,
-        sessions: Sessions,
+        sessions: ConsoleSessions,
         login: Login,
         jobs: Jobs,
         histories: Mapping[str, History | PrometheusHistory],

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from twisted_mq.admin.calls import AdminCalls, select_address
 from twisted_mq.console.forms import said
-from twisted_mq.console.sessions import Attempts, OneTimeToken, Role, Session, Sessions
+from twisted_mq.console.sessions import Attempts, ConsoleSessions, OneTimeToken, Role, Session
 from twisted_mq.console.settings import ConsoleSettings, NamedCluster
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -28,7 +28,7 @@ class Login:
     def __init__(
         self,
         settings: ConsoleSettings,
-        sessions: Sessions,
+        sessions: ConsoleSessions,
         token: OneTimeToken,
         attempts: Attempts,
         make_admin: MakeAdmin,

@@ -24,7 +24,7 @@ from twisted_mq.console.history import EVERY_SECONDS, History
 from twisted_mq.console.jobs import Jobs
 from twisted_mq.console.login import Login
 from twisted_mq.console.prometheus import ASK_SECONDS, MOST_BYTES, PrometheusHistory
-from twisted_mq.console.sessions import Attempts, OneTimeToken, Secret, Sessions, new_secret
+from twisted_mq.console.sessions import Attempts, ConsoleSessions, OneTimeToken, Secret, new_secret
 from twisted_mq.console.settings import TLS_CERT, TLS_KEY, ConsoleSettings, NamedCluster, OwnCertificate
 from twisted_mq.encryption.clients import encrypted
 from twisted_mq.extras import require
@@ -112,7 +112,7 @@ class ConsoleService(Service):
         self.settings = settings
         self._reactor = reactor
         self._connect = _encrypted(settings.client_options, reactor)
-        self._sessions = Sessions(reactor.seconds, secret)
+        self._sessions = ConsoleSessions(reactor.seconds, secret)
         self._announce = announce
         # after the # it never leaves the browser: no log of requests and no other page gets it
         self._token = OneTimeToken(lambda token: announce(f"{self.url}login#{token}"), secret)

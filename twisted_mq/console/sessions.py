@@ -112,7 +112,7 @@ def _is_same(secret: str, given: str) -> bool:
     return hmac.compare_digest(secret.encode(), given.encode())
 
 
-class Sessions:
+class ConsoleSessions:
     """All sessions. A session ends after an hour without a request, and after twelve hours; its connections are closed then."""
 
     def __init__(self, now: Callable[[], float], secret: Secret = new_secret) -> None:

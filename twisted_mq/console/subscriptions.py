@@ -14,14 +14,14 @@ NOT_SUBSCRIBED = "not subscribed"
 
 
 @attrs.frozen
-class Conflict:
+class TopicConflict:
     """A topic that members subscribe to differently: expression -> the members with it."""
 
     topic: str
     wanted: Mapping[str, list[str]]
 
 
-def conflicts(infos: Mapping[str, ConsumerRunningInfo]) -> list[Conflict]:
+def conflicts(infos: Mapping[str, ConsumerRunningInfo]) -> list[TopicConflict]:
     """Return the conflicts, by topic. Retry topics are each member's own matter."""
     wanted = {client_id: _expressions(info) for client_id, info in infos.items()}
     topics = sorted({topic for expressions in wanted.values() for topic in expressions})
@@ -31,7 +31,7 @@ def conflicts(infos: Mapping[str, ConsumerRunningInfo]) -> list[Conflict]:
         for client_id in sorted(wanted):
             by_expression[wanted[client_id].get(topic, NOT_SUBSCRIBED)].append(client_id)
         if len(by_expression) > 1:
-            found.append(Conflict(topic, dict(by_expression)))
+            found.append(TopicConflict(topic, dict(by_expression)))
     return found
 
 

@@ -21,7 +21,7 @@ LEAST_WIDTH = 4
 
 
 @attrs.frozen
-class Step:
+class TimelineStep:
     """A step of a message. `ended_ms` is `began_ms` if its duration is unknown."""
 
     what: str
@@ -41,7 +41,7 @@ class Step:
 class Bar:
     """A step in the picture."""
 
-    step: Step
+    step: TimelineStep
     left: int
     width: int
 
@@ -64,27 +64,29 @@ def timeline(traces: Iterable[Shown]) -> Timeline | None:
     return _drawn(sorted(steps, key=lambda one: (one.began_ms, one.ended_ms))) if steps else None
 
 
-def _step(trace: object, host: str, begins: dict[str, ConsumeStartTrace], ends: set[str]) -> Step | None:
+def _step(trace: object, host: str, begins: dict[str, ConsumeStartTrace], ends: set[str]) -> TimelineStep | None:
     if isinstance(trace, PublishTrace):
         end = trace.timestamp + max(0, trace.cost_ms)
-        return Step("sent", trace.group, host, trace.timestamp, end, trace.success, f"to {trace.store_host}")
+        return TimelineStep("sent", trace.group, host, trace.timestamp, end, trace.success, f"to {trace.store_host}")
     if isinstance(trace, ConsumeEndTrace):
         begin = begins.get(trace.request_id)
         cost_ms = max(0, trace.cost_ms)
         began = begin.timestamp if begin is not None else trace.timestamp - cost_ms
         group = begin.group if begin is not None else trace.group
         again = f"attempt {begin.retry_times + 1}" if begin is not None and begin.retry_times else ""
-        return Step("consumed", group, host, began, began + cost_ms, trace.success, again)
+        return TimelineStep("consumed", group, host, began, began + cost_ms, trace.success, again)
     if isinstance(trace, ConsumeStartTrace) and trace.request_id not in ends:
-        return Step("handed out", trace.group, host, trace.timestamp, trace.timestamp, None, "no end was traced")
+        return TimelineStep(
+            "handed out", trace.group, host, trace.timestamp, trace.timestamp, None, "no end was traced"
+        )
     if isinstance(trace, EndTransactionTrace):
-        return Step("decided", trace.group, host, trace.timestamp, trace.timestamp, None, trace.state)
+        return TimelineStep("decided", trace.group, host, trace.timestamp, trace.timestamp, None, trace.state)
     if isinstance(trace, RecallTrace):
-        return Step("called back", trace.group, host, trace.timestamp, trace.timestamp, trace.success)
+        return TimelineStep("called back", trace.group, host, trace.timestamp, trace.timestamp, trace.success)
     return None
 
 
-def _drawn(steps: list[Step]) -> Timeline:
+def _drawn(steps: list[TimelineStep]) -> Timeline:
     began, ended = min(one.began_ms for one in steps), max(one.ended_ms for one in steps)
     scale = (WIDTH - LEAST_WIDTH) / max(1, ended - began)
     bars = [

@@ -84,7 +84,7 @@ class Visit:
 
 
 @attrs.frozen
-class Slice(Generic[Row]):
+class ListPage(Generic[Row]):
     """A page of a long list; pages count from 1."""
 
     rows: Sequence[Row]
@@ -93,8 +93,8 @@ class Slice(Generic[Row]):
     total: int
 
 
-def cut(rows: Sequence[Row], number: int) -> Slice[Row]:
+def cut(rows: Sequence[Row], number: int) -> ListPage[Row]:
     """Return the page of that number, or the last one."""
     pages = max(1, -(-len(rows) // PAGE_ROWS))
     number = min(max(1, number), pages)
-    return Slice(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], number, pages, len(rows))
+    return ListPage(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], number, pages, len(rows))

@@ -14,8 +14,8 @@ from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.groups import group_route
 from twisted_mq.admin.lag import QueueLag
 from twisted_mq.admin.offsets import TO_THE_END, Move
-from twisted_mq.admin.queues import QueueReader
-from twisted_mq.console.visit import PAGE_ROWS, Slice
+from twisted_mq.admin.queues import TopicReader
+from twisted_mq.console.visit import PAGE_ROWS, ListPage
 from twisted_mq.protocol.bodies import MessageQueue, TopicList, TopicOffset, TopicRouteData
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -61,11 +61,11 @@ class ManyQueues:
         """Return whether they are too many for a page to collect their figures."""
         return self.total > MOST_COLLECTED
 
-    def page(self, number: int) -> Slice[MessageQueue]:
+    def page(self, number: int) -> ListPage[MessageQueue]:
         """Return the page of that number, or the last one."""
         pages = max(1, -(-self.total // PAGE_ROWS))
         number = min(max(1, number), pages)
-        return Slice([*self._between((number - 1) * PAGE_ROWS, number * PAGE_ROWS)], number, pages, self.total)
+        return ListPage([*self._between((number - 1) * PAGE_ROWS, number * PAGE_ROWS)], number, pages, self.total)
 
     def _between(self, first: int, end: int) -> Iterable[MessageQueue]:
         before = 0
@@ -74,9 +74,9 @@ class ManyQueues:
                 yield MessageQueue(topic, broker_name, queue_id)
             before += count
 
-    def reader(self, admin: AdminCalls, topic: str) -> QueueReader:
+    def reader(self, admin: AdminCalls, topic: str) -> TopicReader:
         """Return a reader of one of the topics."""
-        return QueueReader(admin, self.routes[topic])
+        return TopicReader(admin, self.routes[topic])
 
 
 async def queues_of_group(admin: AdminCalls, group: str) -> ManyQueues:
@@ -98,14 +98,14 @@ async def _route(admin: AdminCalls, topic: str) -> TopicRouteData | None:
         return None  # it was deleted, and the group's offsets are left
 
 
-async def offset_of(reader: QueueReader, queue: MessageQueue) -> TopicOffset:
+async def offset_of(reader: TopicReader, queue: MessageQueue) -> TopicOffset:
     """Return first and last offset of a queue, and when its last message was stored."""
     first, end = await reader.span(queue, None, None)
     newest = (await reader.pull(queue, end - 1, 1)).messages if end > first else ()
     return TopicOffset(first, end, newest[0].store_timestamp if newest else 0)
 
 
-async def committed(admin: AdminCalls, reader: QueueReader, group: str, queue: MessageQueue) -> int | None:
+async def committed(admin: AdminCalls, reader: TopicReader, group: str, queue: MessageQueue) -> int | None:
     """Return the offset of a group in a queue; None if it has none."""
     header = QueryConsumerOffsetRequestHeader(
         consumer_group=group, topic=queue.topic, queue_id=queue.queue_id, set_zero_if_not_found=False

@@ -13,7 +13,7 @@ from twisted.application import service
 from twisted.internet import defer, interfaces, protocol
 
 from twisted_mq.coordination.memory import MemoryEnsemble
-from twisted_mq.coordination.server_connection import ServerConnection, ServerLimits
+from twisted_mq.coordination.server_connection import CoordinatorConnection, ServerLimits
 from twisted_mq.coordination.tree import Change
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.zookeeper.records import PASSWORD_BYTES
@@ -37,17 +37,17 @@ class CoordinationServer(protocol.ServerFactory):
         self.ensemble = ensemble
         self.limits = ServerLimits() if limits is None else limits
         self._random_bytes = random_bytes
-        self._connections: dict[ServerConnection, None] = {}
+        self._connections: dict[CoordinatorConnection, None] = {}
         self._passwords: dict[int, bytes] = {}
         self._has_ignored = False
         ensemble.tree.told.append(self._changed)
         ensemble.sessions.ended.append(self._ended)
 
-    def buildProtocol(self, addr: interfaces.IAddress | None) -> ServerConnection:
+    def buildProtocol(self, addr: interfaces.IAddress | None) -> CoordinatorConnection:
         """Return the connection of a new client."""
-        return ServerConnection(self, self.ensemble.clock)
+        return CoordinatorConnection(self, self.ensemble.clock)
 
-    def opened(self, connection: ServerConnection) -> bool:
+    def opened(self, connection: CoordinatorConnection) -> bool:
         """See IServer."""
         is_full = len(self._connections) >= self.limits.connections or len(self._passwords) >= self.limits.sessions
         if is_full:
@@ -56,11 +56,13 @@ class CoordinationServer(protocol.ServerFactory):
             self._connections[connection] = None
         return not is_full
 
-    def closed(self, connection: ServerConnection) -> None:
+    def closed(self, connection: CoordinatorConnection) -> None:
         """See IServer."""
         self._connections.pop(connection, None)
 
-    def begin(self, connection: ServerConnection, session: int, password: bytes, seconds: float) -> tuple[int, bytes]:
+    def begin(
+        self, connection: CoordinatorConnection, session: int, password: bytes, seconds: float
+    ) -> tuple[int, bytes]:
         """See IServer. A session that goes on has one connection: its earlier one is closed."""
         if session == 0:
             session = self.ensemble.sessions.open(seconds)

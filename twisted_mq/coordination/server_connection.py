@@ -60,13 +60,15 @@ class IServer(Protocol):
     ensemble: MemoryEnsemble
     limits: ServerLimits
 
-    def opened(self, connection: ServerConnection) -> bool:
+    def opened(self, connection: CoordinatorConnection) -> bool:
         """Return False if there are too many connections."""
 
-    def closed(self, connection: ServerConnection) -> None:
+    def closed(self, connection: CoordinatorConnection) -> None:
         """Forget a connection that is gone."""
 
-    def begin(self, connection: ServerConnection, session: int, password: bytes, seconds: float) -> tuple[int, bytes]:
+    def begin(
+        self, connection: CoordinatorConnection, session: int, password: bytes, seconds: float
+    ) -> tuple[int, bytes]:
         """Return the session and its password: a new one for 0; 0 if the requested session is over."""
 
     def ignored(self, scheme: str) -> None:
@@ -74,7 +76,7 @@ class IServer(Protocol):
 
 
 @implementer(interfaces.IPushProducer)
-class ServerConnection(Int32StringReceiver):
+class CoordinatorConnection(Int32StringReceiver):
     """A connection: frames in, answers and events out, in the order of the requests. It reads nothing while its client
     does not read.
     """
@@ -234,7 +236,7 @@ class ServerConnection(Int32StringReceiver):
         self._ensemble.sessions.end(session)
         return {}
 
-    _answers: dict[int, Callable[[ServerConnection, Request], dict[str, Any]]] = {
+    _answers: dict[int, Callable[[CoordinatorConnection, Request], dict[str, Any]]] = {
         RequestCode.CREATE: _change,
         RequestCode.CREATE_2: _change,
         RequestCode.DELETE: _change,
@@ -251,5 +253,5 @@ class ServerConnection(Int32StringReceiver):
     }
 
 
-def _unknown(_connection: ServerConnection, _request: Request) -> dict[str, Any]:
+def _unknown(_connection: CoordinatorConnection, _request: Request) -> dict[str, Any]:
     raise OperationRefused(ErrorCode.UNIMPLEMENTED)

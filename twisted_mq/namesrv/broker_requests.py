@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 
 from twisted_mq.namesrv import route_query
-from twisted_mq.namesrv.route_values import BrokerAddress, Registration
+from twisted_mq.namesrv.route_values import BrokerAddress, BrokerRegistration
 from twisted_mq.namesrv.state import NamesrvState, answer, check_size, refuse
 from twisted_mq.protocol.bodies import (
     DataVersion,
@@ -85,8 +85,8 @@ def _registered(
 
 def _registration(
     header: RegisterBrokerRequestHeader, command: RemotingCommand, channel: Channel, body: RegisteredTopics
-) -> Registration:
-    return Registration(
+) -> BrokerRegistration:
+    return BrokerRegistration(
         cluster_name=header.cluster_name,
         broker_name=header.broker_name,
         broker_id=header.broker_id,

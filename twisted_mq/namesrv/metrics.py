@@ -17,18 +17,18 @@ from twisted_mq.turns import Work
 
 
 @attrs.frozen
-class Scrape:
+class NamesrvScrape:
     """The values for one answer."""
 
     state: NamesrvState
     server: RemotingServerFactory
 
 
-def _gauge(name: str, help: str, value: Callable[[Scrape], float]) -> Family[Scrape]:
+def _gauge(name: str, help: str, value: Callable[[NamesrvScrape], float]) -> Family[NamesrvScrape]:
     return Family(name, "gauge", help, (), lambda scrape: one(value(scrape)))
 
 
-FAMILIES: tuple[Family[Scrape], ...] = (
+FAMILIES: tuple[Family[NamesrvScrape], ...] = (
     _gauge("mq_namesrv_topics", "Topics with a route", lambda s: len(s.state.routes.queues.by_topic)),
     _gauge("mq_namesrv_broker_names", "Names of brokers", lambda s: len(s.state.routes.brokers)),
     _gauge("mq_namesrv_brokers", "Live brokers", lambda s: len(s.state.routes.live)),
@@ -40,7 +40,7 @@ def metrics_site(state: NamesrvState, server: RemotingServerFactory) -> MetricsS
     common = _common(state)
 
     def text() -> defer.Deferred[bytes]:
-        return text_of(state.turns, state.in_thread, _figures(Scrape(state, server), common))
+        return text_of(state.turns, state.in_thread, _figures(NamesrvScrape(state, server), common))
 
     return MetricsSite(text, list, list, state.clock)
 
@@ -50,7 +50,7 @@ def figures_of(state: NamesrvState, server: RemotingServerFactory) -> Callable[[
     common = _common(state)
 
     def collect() -> defer.Deferred[list[Metric]]:
-        found = state.turns.run("figures", _figures(Scrape(state, server), common))
+        found = state.turns.run("figures", _figures(NamesrvScrape(state, server), common))
         return found if isinstance(found, defer.Deferred) else defer.succeed(found)
 
     return collect
@@ -62,6 +62,6 @@ def _common(state: NamesrvState) -> dict[str, str]:
     return common_labels(options.metrics_label, node_type="namesrv", node_id=node)
 
 
-def _figures(scrape: Scrape, common: dict[str, str]) -> Work[list[Metric]]:
+def _figures(scrape: NamesrvScrape, common: dict[str, str]) -> Work[list[Metric]]:
     metrics = yield from collected(scrape, (*FAMILIES, *process.FAMILIES), common)
     return [*metrics, *process.of_process()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from twisted_mq.namesrv.route_values import MinBrokerIdChange, Registration
+from twisted_mq.namesrv.route_values import BrokerRegistration, MinBrokerIdChange
 from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -15,7 +15,7 @@ MAX_NAME = 255
 """The limit of characters of a broker's name, cluster, zone and addresses. Apache has no limit."""
 
 
-def addresses_without(held: BrokerData | None, registration: Registration) -> dict[int, str]:
+def addresses_without(held: BrokerData | None, registration: BrokerRegistration) -> dict[int, str]:
     """Return the addresses of the broker's name, without its own under another id (a slave became master)."""
     if held is None:
         return {}
@@ -26,7 +26,7 @@ def addresses_without(held: BrokerData | None, registration: Registration) -> di
     }
 
 
-def speaks_for_topics(registration: Registration, addresses: dict[int, str]) -> bool:
+def speaks_for_topics(registration: BrokerRegistration, addresses: dict[int, str]) -> bool:
     """Return True if its topics count: the master's, and the lowest slave's if brokers know acting masters."""
     if registration.broker_id == MASTER_ID:
         return True
@@ -48,7 +48,7 @@ def with_permission(queues: QueueData, perm: int) -> QueueData:
     return _queue_data(queues.broker_name, queues.read_queue_nums, queues.write_queue_nums, perm, queues.topic_sys_flag)
 
 
-def check_lengths(registration: Registration) -> None:
+def check_lengths(registration: BrokerRegistration) -> None:
     """Check the lengths of names and addresses. Raises BrokerError."""
     members = {
         "clusterName": registration.cluster_name,

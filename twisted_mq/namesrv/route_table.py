@@ -28,11 +28,11 @@ from twisted_mq.namesrv.route_rules import (
 from twisted_mq.namesrv.route_values import (
     BrokerAddress,
     BrokerConnection,
+    BrokerRegistration,
     Expired,
     LiveBroker,
     MinBrokerIdChange,
     Registered,
-    Registration,
 )
 from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicQueueMappingInfo
 from twisted_mq.protocol.codes import ResponseCode
@@ -104,7 +104,7 @@ class RouteTable:
     # registration
 
     def register(
-        self, registration: Registration, now_ms: int, *, delete_missing_topics: bool = False
+        self, registration: BrokerRegistration, now_ms: int, *, delete_missing_topics: bool = False
     ) -> Generator[None, None, Registered]:
         """Register a broker. Raises BrokerError for what is refused, see above, and past limits.
 
@@ -137,7 +137,7 @@ class RouteTable:
             yield from self._put_topics(registration, live, changed, delete_missing_topics)
         return self._answer(registration, addresses, change)
 
-    def _check(self, registration: Registration, held: BrokerData | None, now_ms: int) -> None:
+    def _check(self, registration: BrokerRegistration, held: BrokerData | None, now_ms: int) -> None:
         """Check a registration. Raises BrokerError."""
         check_lengths(registration)
         if not registration.connection.connected_now:
@@ -151,7 +151,7 @@ class RouteTable:
             self._check_share(registration)
         self._check_room(registration)
 
-    def _check_share(self, registration: Registration) -> None:
+    def _check_share(self, registration: BrokerRegistration) -> None:
         """Raise BrokerError if no more brokers are accepted, or no more of one address."""
         if len(self.live) >= MAX_BROKERS:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, f"{MAX_BROKERS} brokers are registered, which is the limit")
@@ -164,7 +164,7 @@ class RouteTable:
             raise BrokerError(ResponseCode.SYSTEM_BUSY, remark)
 
     def _in_the_way(
-        self, registration: Registration, held: BrokerData | None
+        self, registration: BrokerRegistration, held: BrokerData | None
     ) -> Iterable[tuple[LiveBroker, BrokerAddress]]:
         """Yield the brokers whose place this one would take."""
         own = self.live.get(registration.key)
@@ -177,7 +177,7 @@ class RouteTable:
             if key in self.live and (takes_id or key.cluster_name != registration.cluster_name):
                 yield self.live[key], key
 
-    def _check_room(self, registration: Registration) -> None:
+    def _check_room(self, registration: BrokerRegistration) -> None:
         known = self.queues.topics_of(registration.broker_name)
         tables = ((self.queues.count, registration.topics), (self.mappings.count, registration.topic_mappings))
         for count, given in tables:
@@ -190,7 +190,7 @@ class RouteTable:
             if new:
                 self._check_share_of_queues(registration, new)
 
-    def _check_share_of_queues(self, registration: Registration, new: int) -> None:
+    def _check_share_of_queues(self, registration: BrokerRegistration, new: int) -> None:
         """Raise BrokerError for too many topics of the brokers of one address."""
         address = registration.connection.share_address
         names = {live.broker_name for live in self.live.values() if live.connection.share_address == address}
@@ -201,7 +201,7 @@ class RouteTable:
             )
             raise BrokerError(ResponseCode.SYSTEM_BUSY, f"brokerName={registration.broker_name}: {remark}")
 
-    def _has_newer_holder(self, addresses: dict[int, str], registration: Registration) -> bool:
+    def _has_newer_holder(self, addresses: dict[int, str], registration: BrokerRegistration) -> bool:
         """Return True if another address holds this broker id with a higher state version."""
         holder = addresses.get(registration.broker_id)
         if holder is None or holder == registration.address:
@@ -215,7 +215,7 @@ class RouteTable:
         )  # fmt: skip
         return True
 
-    def _put_broker(self, registration: Registration, addresses: dict[int, str]) -> None:
+    def _put_broker(self, registration: BrokerRegistration, addresses: dict[int, str]) -> None:
         self.clusters.setdefault(registration.cluster_name, set()).add(registration.broker_name)
         data = BrokerData(
             cluster=registration.cluster_name,
@@ -232,7 +232,7 @@ class RouteTable:
         self._broker_changes += 1
 
     def _put_topics(
-        self, registration: Registration, live: LiveBroker, changed: bool, delete_missing: bool
+        self, registration: BrokerRegistration, live: LiveBroker, changed: bool, delete_missing: bool
     ) -> Generator[None, None, None]:
         """Store the topics. If the broker leaves meanwhile, the rest is not stored, and BrokerError is raised."""
         name, key = registration.broker_name, registration.key
@@ -255,7 +255,7 @@ class RouteTable:
         if changed:
             self._put_mappings(registration)
 
-    def _tell_new(self, registration: Registration, new: list[str]) -> None:
+    def _tell_new(self, registration: BrokerRegistration, new: list[str]) -> None:
         if new:
             more = ", ..." if len(new) > LOGGED_TOPICS else ""
             self.log.info(
@@ -263,7 +263,7 @@ class RouteTable:
                 b=registration.broker_name, t=", ".join(new[:LOGGED_TOPICS]), more=more,
             )  # fmt: skip
 
-    def _put_mappings(self, registration: Registration) -> None:
+    def _put_mappings(self, registration: BrokerRegistration) -> None:
         """Store the mappings; a broker's mappings count only for itself."""
         name = registration.broker_name
         for topic, mapping in registration.topic_mappings.items():
@@ -272,7 +272,7 @@ class RouteTable:
             else:
                 self.log.warn("mapping of another broker skipped: topic={t} broker={b}", t=topic, b=name)
 
-    def _put_live(self, registration: Registration, now_ms: int) -> LiveBroker:
+    def _put_live(self, registration: BrokerRegistration, now_ms: int) -> LiveBroker:
         before = self.live.get(registration.key)
         if before is None:
             self.log.info(
@@ -300,7 +300,7 @@ class RouteTable:
         return live
 
     def _answer(
-        self, registration: Registration, addresses: dict[int, str], change: MinBrokerIdChange | None
+        self, registration: BrokerRegistration, addresses: dict[int, str], change: MinBrokerIdChange | None
     ) -> Registered:
         """Return the answer. Slaves get the master's addresses, if it lives."""
         master = addresses.get(MASTER_ID) if registration.broker_id != MASTER_ID else None
@@ -441,14 +441,14 @@ class RouteTable:
             self.queues.drop(topic, name)
 
 
-def _is_next_epoch(live: LiveBroker, registration: Registration) -> bool:
+def _is_next_epoch(live: LiveBroker, registration: BrokerRegistration) -> bool:
     """Return True if the next epoch takes the place, where a controller elects masters (Apache: the state version is its
     epoch).
     """
     return 0 < live.data_version.state_version < registration.data_version.state_version
 
 
-def _taken(registration: Registration, live: LiveBroker, address: BrokerAddress) -> str:
+def _taken(registration: BrokerRegistration, live: LiveBroker, address: BrokerAddress) -> str:
     return (
         f"brokerName={registration.broker_name} brokerId={registration.broker_id} brokerAddr={registration.address} "
         f"clusterName={registration.cluster_name}: brokerName={live.broker_name} brokerId={live.broker_id} "

@@ -55,7 +55,7 @@ class LiveBroker:
 
 
 @attrs.frozen(kw_only=True)
-class Registration:
+class BrokerRegistration:
     """The content of a registration. `enable_acting_master` is None for brokers before 5.0, `filter_servers` if
     the registration does not name any, `timeout_ms` if the table's own expiry applies.
     """

@@ -21,7 +21,7 @@ from twisted_mq.proxy.handles import parse_handle
 from twisted_mq.proxy.messages import AckMessageRequest, AckMessageResponse, AckMessageResultEntry, Resource
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.renewal import Kept, Renewal
-from twisted_mq.proxy.statuses import FAILED, ProxyError, Taken, ok, status
+from twisted_mq.proxy.statuses import FAILED, ProxyError, TakenTogether, ok, status
 
 MOST_NAME = 255
 """The limit of a name in characters: that of a group."""
@@ -80,7 +80,7 @@ class PlainAcks:
         a message of protobuf that is filled in again and again keeps every text that it ever had.
         """
 
-    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
+    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> TakenTogether:
         """Acknowledge the first messages, up to a request that is not plain."""
         acks: list[tuple[Ack, AckedPlace]] = []
         pops: dict[PlainPop, list[int]] = {}
@@ -95,11 +95,11 @@ class PlainAcks:
         refused = {pop: reasons for pop, offsets in pops.items() if (reasons := self._own.ack_plain(pop, offsets))}
         if refused:
             return self._taken_in_part(client, acks, refused)
-        return Taken([self._answered(ack) for ack, _ in acks])
+        return TakenTogether([self._answered(ack) for ack, _ in acks])
 
     def _taken_in_part(
         self, client: GrpcClient, acks: Sequence[tuple[Ack, AckedPlace]], refused: Mapping[PlainPop, Mapping[int, str]]
-    ) -> Taken:
+    ) -> TakenTogether:
         answers, failed = [], 0
         for ack, place in acks:
             reason = refused.get(place.pop, {}).get(place.queue_offset)
@@ -110,7 +110,7 @@ class PlainAcks:
                 self._renewal.put_back(client, ack.message_id, ack.text, place.kept)
             answers.append(_failed(ack, reason))
             failed += 1
-        return Taken(answers, failed)
+        return TakenTogether(answers, failed)
 
     def _place(self, client: GrpcClient, ack: Ack, now_ms: int) -> AckedPlace | None:
         """Return the place of a message, and stop renewing it. Return None, and change nothing, if `Receiving.ack` has to

@@ -31,7 +31,7 @@ from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.messages import Encoding, MessageType, SendMessageRequest, SendMessageResponse, SendResultEntry
 from twisted_mq.proxy.parts import Parts
 from twisted_mq.proxy.queues import MIXED, Turn
-from twisted_mq.proxy.statuses import Taken, ok
+from twisted_mq.proxy.statuses import TakenTogether, ok
 
 MOST_TEXT = 1024
 """The limit of each text of a plain message in characters. So its properties fit into a record."""
@@ -126,7 +126,7 @@ class PlainSends:
         self._answer = SendMessageResponse(status=ok(), entries=[SendResultEntry(status=ok())]).SerializeToString()
         """The answer to every plain send, except for the message's id and place; each is parsed from it, see `PlainAcks`."""
 
-    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> Taken:
+    def take(self, client: GrpcClient, requests: Sequence[bytes]) -> TakenTogether:
         """Send the first messages, up to one that is not plain."""
         messages: list[Plain] = []
         for request in requests:
@@ -134,7 +134,7 @@ class PlainSends:
             if message is None or (messages and message.topic != messages[0].topic) or not self._fits(message):
                 break
             messages.append(message)
-        return Taken(self._sent(client, messages) if messages else ())
+        return TakenTogether(self._sent(client, messages) if messages else ())
 
     def _fits(self, message: Plain) -> bool:
         """Return whether a message is within the limits of sizes."""

@@ -11,7 +11,7 @@ from twisted_mq.periodic import PeriodicJob
 from twisted_mq.proxy.authentication import Authentication
 from twisted_mq.proxy.grpc.connection import Shared
 from twisted_mq.proxy.grpc.health import HEALTH, Health
-from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.reflection import Reflection
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
 from twisted_mq.proxy.grpc.trusted_proxies import TrustedProxies
@@ -37,7 +37,7 @@ class GrpcPort:
     ) -> None:
         """Raises ConfigError."""
         self.messaging = MessagingService(parts, authentication)
-        limits = Limits(
+        limits = ConnectionLimits(
             message_bytes=parts.options.grpc_max_inbound_message_size,
             idle_seconds=parts.options.grpc_client_idle_time_mills / 1000,
         )

@@ -29,15 +29,15 @@ from twisted_mq.proxy.receiving import Receiving
 from twisted_mq.proxy.routing import Routing
 from twisted_mq.proxy.sending import Sending
 from twisted_mq.proxy.settings import implied_settings
-from twisted_mq.proxy.statuses import FAILED, ProxyError, Taken, ok, status, status_of
-from twisted_mq.proxy.telemetry import Telemetry, is_known_type
+from twisted_mq.proxy.statuses import FAILED, ProxyError, TakenTogether, ok, status, status_of
+from twisted_mq.proxy.telemetry import TelemetryStreams, is_known_type
 
 Handle = Callable[[GrpcClient, Any], Awaitable[Any]]
 StreamHandle = Callable[[GrpcClient, Call, Any], Awaitable[Any]]
 """Sends its answers, and returns their status."""
 Find = Callable[[Call, Any, str | None], Awaitable[GrpcClient]]
 """Returns the client of a call with this request, signed by this user."""
-Take = Callable[[GrpcClient, Sequence[bytes]], Taken]
+Take = Callable[[GrpcClient, Sequence[bytes]], TakenTogether]
 """Handles the first of a client's encoded requests, up to one that is not plain."""
 
 OK, ERROR = int(Code.Value("OK")), int(Code.Value(FAILED))
@@ -66,7 +66,9 @@ class MessagingService:
         if own is not None:
             self._together["SendMessage"] = self._taken("SendMessage", PlainSends(parts, own, self.sending.turn).take)
             self._together["AckMessage"] = self._taken("AckMessage", PlainAcks(parts, own, self.receiving.renewal).take)
-        self.telemetry = Telemetry(parts, self.clients, self.presence, self.sending.transactions, authentication.check)
+        self.telemetry = TelemetryStreams(
+            parts, self.clients, self.presence, self.sending.transactions, authentication.check
+        )
 
     def start(self) -> None:
         """Begin periodic work."""
@@ -120,7 +122,7 @@ class MessagingService:
 
         def taken(call: Call, requests: Sequence[bytes]) -> Sequence[bytes]:
             client = self._known(call)
-            answers, failed = Taken() if client is None else take(client, requests)
+            answers, failed = TakenTogether() if client is None else take(client, requests)
             if answers:
                 self.counts[name, OK] += len(answers) - failed
             if failed:

@@ -65,7 +65,7 @@ _ERRORS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-class Taken(NamedTuple):
+class TakenTogether(NamedTuple):
     """Calls that were handled together: their answers in frames, and how many of these have the status FAILED. Others are OK."""
 
     answers: Sequence[bytes] = ()

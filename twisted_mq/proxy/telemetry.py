@@ -36,7 +36,7 @@ ANSWERS = frozenset({"thread_stack_trace", "verify_message_result", "verify_mess
 """The commands that answer requests of brokers. Node's client sends verify_message_command back if it refuses."""
 
 
-class Telemetry:
+class TelemetryStreams:
     """The streams of all clients. Each client has one open stream; a new stream replaces the old one."""
 
     log = Logger()

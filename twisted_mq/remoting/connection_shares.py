@@ -17,7 +17,7 @@ RESERVE = 16
 """Connections of an address that was served before which do not give way to others."""
 
 
-class Cut(Hashable, Protocol):
+class ClosableConnection(Hashable, Protocol):
     """A connection that can be closed to make room."""
 
     @property
@@ -28,7 +28,7 @@ class Cut(Hashable, Protocol):
         """Close it at once."""
 
 
-C = TypeVar("C", bound=Cut)
+C = TypeVar("C", bound=ClosableConnection)
 
 
 class ConnectionShares(Generic[C]):

@@ -39,7 +39,7 @@ class GoesOn(Protocol):
 
 
 @attrs.define(eq=False)
-class Line:
+class ShareLine:
     """The connections of a share that wait, and the seconds that the share has used. `entry` is 0 during its turn."""
 
     used: float
@@ -48,7 +48,7 @@ class Line:
 
 
 @attrs.define(eq=False)
-class Call:
+class WaitingCall:
     """A call that waits for its turn. It can be cancelled, as those of a reactor can."""
 
     go_on: Callable[[], None]
@@ -68,7 +68,7 @@ class Rotation:
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self.clock = clock
         self._shares: dict[GoesOn, str] = {}
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, ShareLine] = {}
         self._order: list[tuple[float, int, str]] = []
         self._entries = 0
         self._least_used = 0.0
@@ -98,15 +98,15 @@ class Rotation:
         self._shares[connection] = share
         line = self._lines.get(share)
         if line is None:
-            line = self._lines[share] = Line(self._least_used)
+            line = self._lines[share] = ShareLine(self._least_used)
             self._enter(share, line)
         line.waiting[connection] = None
         if self._next_round is None:
             self._next_round = self.clock.callLater(0, self._round)
 
-    def call(self, share: str, work: Callable[[], None]) -> Call:
+    def call(self, share: str, work: Callable[[], None]) -> WaitingCall:
         """Call `work` at the next turn of the share."""
-        call = Call(work, self)
+        call = WaitingCall(work, self)
         self.join(call, share)
         return call
 
@@ -123,7 +123,7 @@ class Rotation:
             self._next_round.cancel()
             self._next_round = None
 
-    def _enter(self, share: str, line: Line) -> None:
+    def _enter(self, share: str, line: ShareLine) -> None:
         self._entries += 1
         line.entry = self._entries
         heapq.heappush(self._order, (line.used, line.entry, share))

@@ -28,7 +28,7 @@ _DEFAULT = ""
 
 
 @attrs.frozen
-class BrokerAddress:
+class RoutedBroker:
     """A broker process as routes name it; id 0 is the master."""
 
     broker_name: str
@@ -85,11 +85,11 @@ class RouteCache:
             defer.Deferred.fromCoroutine(ask()).addBoth(self._tell, key)
         return waiting
 
-    def brokers(self) -> Iterator[BrokerAddress]:
+    def brokers(self) -> Iterator[RoutedBroker]:
         """Iterate over every broker process of every known route."""
         for name, broker in sorted(self._brokers.items()):
             for broker_id, address in sorted(broker.broker_addrs.items()):
-                yield BrokerAddress(name, broker_id, address)
+                yield RoutedBroker(name, broker_id, address)
 
     def broker(self, broker_name: str) -> BrokerData | None:
         """Return the addresses of a broker name; None if no route names it."""

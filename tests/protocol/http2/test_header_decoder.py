@@ -8,7 +8,7 @@ from hpack.hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.protocol.http2.errors import HeaderError, HeadersTooLarge, Http2Error
+from twisted_mq.protocol.http2.errors import HeaderBlockError, HeadersTooLarge, Http2Error
 from twisted_mq.protocol.http2.header_decoder import HeaderDecoder
 
 NAMES = st.one_of(
@@ -62,7 +62,7 @@ def test_any_bytes_are_read_or_refused_as_by_hpack(blocks):
     ],
 )
 def test_block_is_refused(block):
-    with pytest.raises(HeaderError):
+    with pytest.raises(HeaderBlockError):
         HeaderDecoder().decode(block)
 
 

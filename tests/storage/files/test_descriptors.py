@@ -10,13 +10,13 @@ import pytest
 
 from tests.storage.conftest import OpenFileStore, message, put
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.files.descriptors import FEWEST_MAPPED, Mappings, is_shortage, most_mapped
+from twisted_mq.storage.files.descriptors import FEWEST_MAPPED, MappedFiles, is_shortage, most_mapped
 from twisted_mq.storage.files.mapped_file import MappedFile
 from twisted_mq.storage.interfaces import GetStatus, PutStatus
 
 
 def test_the_file_that_was_mapped_first_is_released_and_mapped_again_when_it_is_read(tmp_path: Path) -> None:
-    mappings = Mappings(2)
+    mappings = MappedFiles(2)
     files = [MappedFile.create(str(tmp_path / str(number)), 0, 4096, mappings=mappings) for number in range(3)]
     for number, file in enumerate(files):
         file.reserve(1, 1)

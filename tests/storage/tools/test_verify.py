@@ -10,7 +10,7 @@ from tests.storage.conftest import OpenFileStore, message, put
 from tests.storage.tools.conftest import MESSAGES, ClosedStore
 from twisted_mq.protocol.layouts.queue_entry import pack_entry
 from twisted_mq.storage.errors import NoStore
-from twisted_mq.storage.tools.findings import Finding
+from twisted_mq.storage.tools.findings import StoreFinding
 from twisted_mq.storage.tools.verify import verify
 
 
@@ -115,7 +115,7 @@ def test_no_store(tmp_path: Path) -> None:
 
 
 def test_finding_reads_as_one_line() -> None:
-    assert str(Finding("log", "/log", 5, "is odd")) == "/log at 5: is odd"
-    assert Finding("log", "/log", 5, "is odd", 3).as_json() == {
+    assert str(StoreFinding("log", "/log", 5, "is odd")) == "/log at 5: is odd"
+    assert StoreFinding("log", "/log", 5, "is odd", 3).as_json() == {
         "part": "log", "path": "/log", "offset": 5, "problem": "is odd", "count": 3,
     }  # fmt: skip

@@ -17,7 +17,7 @@ from twisted_mq.broker.watch import (
     NEARLY_ALL,
     SLOW_FLUSH_SECONDS,
     SOON_DAYS,
-    ClockSteps,
+    ClockWatch,
     Lines,
     Watch,
     ending_certificate,
@@ -63,7 +63,7 @@ class DocumentedLogTest(BrokerServiceCase):
 
     def test_a_step_of_the_clock(self) -> None:
         clock, steps = Clock(), [1000.0]
-        look = ClockSteps(lambda: int((clock.seconds() + steps[0]) * 1000), clock.seconds)
+        look = ClockWatch(lambda: int((clock.seconds() + steps[0]) * 1000), clock.seconds)
         steps[0] -= 3.2
         look.look()
         self.assertEqual([line for line in self.lines if line in DOCUMENTED], self.lines)

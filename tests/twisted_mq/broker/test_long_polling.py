@@ -12,10 +12,10 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from twisted_mq.broker.long_polling import LOOKED_AT, TURN_SECONDS, LongPolling
-from twisted_mq.broker.waiting_requests import Line, WaitingKind
+from twisted_mq.broker.waiting_requests import WaitingKind, WaitingLine
 from twisted_mq.remoting.late_answers import LateAnswers
 
-PULLS = Line(WaitingKind.PULL, "T", "", 0)
+PULLS = WaitingLine(WaitingKind.PULL, "T", "", 0)
 
 
 @attrs.define(eq=False)
@@ -35,7 +35,7 @@ class Request:
     """Answers with its name, which `found` may forbid unless it is the last attempt."""
 
     name: str
-    line: Line = PULLS
+    line: WaitingLine = PULLS
     tags_codes: Collection[int] | None = None
     expires_ms: int = 100_000
     channel: Connection = attrs.field(factory=Connection)
@@ -73,7 +73,7 @@ class Desk:
 
 
 def pop(name: str, queue_id: int = -1, kind: WaitingKind = WaitingKind.POP, **more: object) -> Request:
-    return Request(name, Line(kind, "T", "G", queue_id), **more)
+    return Request(name, WaitingLine(kind, "T", "G", queue_id), **more)
 
 
 def broken() -> bool:
@@ -83,7 +83,7 @@ def broken() -> bool:
 def test_arrival_answers_the_queues_pulls_once_after_the_batch() -> None:
     desk = Desk()
     desk.hold(Request("a"))
-    desk.hold(Request("b", Line(WaitingKind.PULL, "T", "", 1)))
+    desk.hold(Request("b", WaitingLine(WaitingKind.PULL, "T", "", 1)))
     for offset in range(3):
         desk.polling.arrived("T", 0, offset, 0, 1)
     assert desk.answers == []
@@ -141,7 +141,7 @@ def test_all_of_a_kind_are_answered_at_the_end() -> None:
 def test_pulls_of_one_queue_are_answered_when_a_reader_is_to_go_elsewhere() -> None:
     desk = Desk()
     desk.hold(Request("a"))
-    desk.hold(Request("b", Line(WaitingKind.PULL, "T", "", 1)))
+    desk.hold(Request("b", WaitingLine(WaitingKind.PULL, "T", "", 1)))
     desk.hold(pop("c", queue_id=0))
     desk.polling.answer_queue("T", 0)
     assert desk.answers == [b"a"]
@@ -218,7 +218,7 @@ def test_pop_whose_time_is_up_is_tried_once_more_and_what_it_put_is_shown() -> N
 def test_answers_of_one_connection_leave_in_one_piece() -> None:
     desk, one, other = Desk(), Connection(), Connection()
     for queue_id in range(3):
-        request = Request(f"a{queue_id}", Line(WaitingKind.PULL, "T", "", queue_id), channel=one)
+        request = Request(f"a{queue_id}", WaitingLine(WaitingKind.PULL, "T", "", queue_id), channel=one)
         desk.polling.hold(request).addCallback(lambda answer: desk.late.write(one, answer))
     desk.hold(Request("b", channel=other, found=lambda: False))
     for queue_id in range(3):
@@ -306,7 +306,7 @@ def test_the_end_answers_at_once_what_waits_for_its_turn_too() -> None:
 @pytest.mark.parametrize("kind", list(WaitingKind))
 def test_nobody_waits_longer_than_five_minutes(kind: WaitingKind) -> None:
     desk = Desk()
-    desk.hold(Request("a", Line(kind, "T", "G", 0), expires_ms=10**15))
+    desk.hold(Request("a", WaitingLine(kind, "T", "G", 0), expires_ms=10**15))
     for now_ms in (299_000, 301_000):
         desk.clock.rightNow = now_ms / 1000
         desk.clock.advance(0)

@@ -15,11 +15,10 @@ from tests.support.heartbeat import heartbeat
 from tests.twisted_mq.broker.processors.test_send import send
 from tests.twisted_mq.broker.test_broker_service import SEND, BrokerServiceCase
 from twisted_mq.broker.metrics.lag import Lag
-from twisted_mq.broker.options import FlushDiskType
 from twisted_mq.broker.watch import (
     BEHIND_MS,
     MOST_NAMED,
-    ClockSteps,
+    ClockWatch,
     Watch,
     ending_certificate,
     full_budgets,
@@ -32,6 +31,7 @@ from twisted_mq.config.tls_options import TlsMode
 from twisted_mq.protocol.bodies import HAConnectionRuntimeInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.remoting.budget import Budget
+from twisted_mq.storage.config import FlushDiskType
 
 NOW = datetime.datetime(2026, 11, 25, tzinfo=datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -87,7 +87,7 @@ def test_the_worst_groups_are_named_and_the_others_counted() -> None:
 @pytest.mark.parametrize("step", [3600.0, -5.0])
 def test_a_step_of_the_clock_is_told_once(step: float) -> None:
     clock, apart = Clock(), 1000.0
-    steps = ClockSteps(lambda: int((clock.seconds() + apart) * 1000), clock.seconds)
+    steps = ClockWatch(lambda: int((clock.seconds() + apart) * 1000), clock.seconds)
     with capturedLogs() as said:
         clock.advance(30)
         steps.look()

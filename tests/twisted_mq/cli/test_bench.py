@@ -13,7 +13,7 @@ from twisted_mq.cli.bench.command import check_here
 from twisted_mq.cli.bench.load import Arrivals, Load, Plan
 from twisted_mq.cli.bench.times import COLUMNS, Times, percentile
 from twisted_mq.cli.errors import CliError
-from twisted_mq.cli.top import SORTS, GroupRow, Look, TopicRow, rows
+from twisted_mq.cli.top import SORTS, GroupRow, Look, TopicRates, rows
 from twisted_mq.client import ConsumeContext, ConsumeStatus, Message
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.messages.message import MessageExt
@@ -140,7 +140,7 @@ def test_rates_are_what_moved_between_two_looks() -> None:
         {("g", "A"): lag("g", "A", 0, 70), ("h", "A"): lag("h", "A", 70, 0)},
     )
     topics, groups = rows(before, now)
-    assert topics == [TopicRow("A", 60, 10.0, 2, 70), TopicRow("B", 0, 0.0, 0, 0), TopicRow("New", 9, 0.0, 0, 0)]
+    assert topics == [TopicRates("A", 60, 10.0, 2, 70), TopicRates("B", 0, 0.0, 0, 0), TopicRates("New", 9, 0.0, 0, 0)]
     assert groups == [GroupRow("g", "A", 1, 0, 15.0, None), GroupRow("h", "A", 1, 70, 0.0, None)]
     assert [row.name for row in sorted(groups, key=SORTS["lag"])] == ["h", "g"]
     assert [row.name for row in sorted(groups, key=SORTS["rate"])] == ["g", "h"]

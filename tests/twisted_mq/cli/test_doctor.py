@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from twisted.internet.defer import Deferred
 
-from twisted_mq.cli.doctor.checks import Check, Result
+from twisted_mq.cli.doctor.checks import CheckOutcome, Result
 from twisted_mq.cli.doctor.cluster import check_cluster
 from twisted_mq.cli.doctor.figures import clock, disk, replication, safety
 from twisted_mq.cli.doctor.machine import check_config, check_store
@@ -104,7 +104,7 @@ def test_files_of_a_store_that_others_can_read(tmp_path: Path) -> None:
     assert found.result is Result.PROBLEM and found.remedy == f"chmod 600 {tmp_path}/config/access.json"
 
 
-def permissions(store: Path) -> Check:
+def permissions(store: Path) -> CheckOutcome:
     return next(check for check in check_store(str(store)) if check.check == "permissions")
 
 
@@ -167,10 +167,10 @@ class Refusing:
 
 
 def test_what_is_refused_is_a_problem_and_an_address_for_the_machine_alone_too() -> None:
-    async def checks() -> list[Check]:
+    async def checks() -> list[CheckOutcome]:
         return [check async for check in check_cluster(Refusing())]  # type: ignore[arg-type]
 
-    found: list[list[Check]] = []
+    found: list[list[CheckOutcome]] = []
     Deferred.fromCoroutine(checks()).addCallback(found.append)
     results = {(one.check, one.where.split()[0]): one for one in found[0]}
     assert results["advertised address", "broker"].result is Result.PROBLEM

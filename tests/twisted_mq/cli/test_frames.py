@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from twisted_mq.cli.frames import Damage, frames, read_frames
+from twisted_mq.cli.frames import DamagedBytes, frames, read_frames
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, encode_frame, frame
 
@@ -91,7 +91,7 @@ def test_fields_that_can_not_be_read_are_named():
 )
 def test_damage_names_offset_and_reason(tail, reason):
     good = an_answer()
-    assert list(read_frames(io.BytesIO(good + tail))) == [described(0, good), Damage(len(good), reason)]
+    assert list(read_frames(io.BytesIO(good + tail))) == [described(0, good), DamagedBytes(len(good), reason)]
 
 
 def test_the_command_prints_what_it_can_and_exits_1(tmp_path):

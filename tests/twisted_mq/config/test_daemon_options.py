@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from twisted_mq.broker.options import BrokerOptions, BrokerRole, FlushDiskType
+from twisted_mq.broker.options import BrokerOptions, BrokerRole
 from twisted_mq.broker.store_options import store_config
 from twisted_mq.config.connection_options import ConnectionOptions
 from twisted_mq.config.known_keys import known_keys, startup_defaults
@@ -20,6 +20,7 @@ from twisted_mq.config.options import option_fields, read_options
 from twisted_mq.config.properties import parse_properties
 from twisted_mq.config.tls_options import TlsOptions
 from twisted_mq.namesrv.options import NamesrvOptions
+from twisted_mq.storage.config import FlushDiskType
 
 BROKER_CLASSES = {"BrokerConfig", "MessageStoreConfig", "NettyServerConfig", "NettyClientConfig", "AuthConfig"}
 NAMESRV_CLASSES = {"NamesrvConfig", "NettyServerConfig", "NettyClientConfig"}

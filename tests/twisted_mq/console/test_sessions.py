@@ -11,9 +11,9 @@ from twisted_mq.console.sessions import (
     MOST_HOSTS,
     MOST_SESSIONS,
     Attempts,
+    ConsoleSessions,
     OneTimeToken,
     Role,
-    Sessions,
 )
 
 
@@ -37,9 +37,9 @@ def admin() -> Any:
     return AdminCalls(client=Connections(), name_servers=[], now_ms=lambda: 0, sleep=None)  # type: ignore[arg-type]
 
 
-def made() -> tuple[Sessions, Clock]:
+def made() -> tuple[ConsoleSessions, Clock]:
     clock, numbers = Clock(), itertools.count()
-    return Sessions(clock, lambda: f"secret-{next(numbers)}"), clock
+    return ConsoleSessions(clock, lambda: f"secret-{next(numbers)}"), clock
 
 
 def test_a_session_ends_after_an_hour_without_a_request_and_closes_its_connections():

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from twisted_mq.console.bodies import MOST_HEX_BYTES, MOST_TEXT_BYTES, BodyView, body_view, hex_rows
 from twisted_mq.console.forms import count, link, percent, size, span, visible, when
 from twisted_mq.console.rendering import environment
-from twisted_mq.console.subscriptions import Conflict, conflicts
-from twisted_mq.console.timeline import WIDTH, Bar, Step, Timeline, timeline
-from twisted_mq.console.visit import Slice, cut
+from twisted_mq.console.subscriptions import TopicConflict, conflicts
+from twisted_mq.console.timeline import WIDTH, Bar, Timeline, TimelineStep, timeline
+from twisted_mq.console.visit import ListPage, cut
 from twisted_mq.protocol.bodies import ConsumerRunningInfo
 from twisted_mq.protocol.bodies.heartbeat import SubscriptionData
 from twisted_mq.protocol.messages.trace import ConsumeEndTrace, ConsumeStartTrace, PublishTrace
@@ -90,9 +90,9 @@ def test_values(shown, text):
 
 def test_pages_of_a_list():
     rows = [str(number) for number in range(101)]
-    assert cut(rows, 3) == Slice(["100"], 3, 3, 101)
-    assert cut(rows, 9) == Slice(["100"], 3, 3, 101)
-    assert cut([], 1) == Slice([], 1, 1, 0)
+    assert cut(rows, 3) == ListPage(["100"], 3, 3, 101)
+    assert cut(rows, 9) == ListPage(["100"], 3, 3, 101)
+    assert cut([], 1) == ListPage([], 1, 1, 0)
 
 
 def wants(**expressions: str) -> ConsumerRunningInfo:
@@ -104,8 +104,8 @@ def wants(**expressions: str) -> ConsumerRunningInfo:
 def test_members_that_want_different_things_are_named():
     assert conflicts({"a": wants(T="*"), "b": wants(T="*")}) == []
     assert conflicts({"a": wants(T="*", U="x"), "b": wants(T="new")}) == [
-        Conflict("T", {"*": ["a"], "new": ["b"]}),
-        Conflict("U", {"x": ["a"], "not subscribed": ["b"]}),
+        TopicConflict("T", {"*": ["a"], "new": ["b"]}),
+        TopicConflict("U", {"x": ["a"], "not subscribed": ["b"]}),
     ]
 
 
@@ -113,8 +113,8 @@ def test_traces_become_bars_of_one_course_of_time():
     published = PublishTrace(timestamp=1000, group="shop", msg_id="id", cost_ms=100, store_host="broker:1")
     begun = ConsumeStartTrace(timestamp=1500, group="audit", request_id="r", msg_id="id", retry_times=1)
     ended = ConsumeEndTrace(request_id="r", msg_id="id", cost_ms=500, success=False, timestamp=2000, group="audit")
-    sent = Step("sent", "shop", "host", 1000, 1100, True, "to broker:1")
-    consumed = Step("consumed", "audit", "host", 1500, 2000, False, "attempt 2")
+    sent = TimelineStep("sent", "shop", "host", 1000, 1100, True, "to broker:1")
+    consumed = TimelineStep("consumed", "audit", "host", 1500, 2000, False, "attempt 2")
     found = timeline([(ended, "host"), (begun, "host"), (published, "host")])
     assert found == Timeline([Bar(sent, 0, 60), Bar(consumed, 298, 298)], 1000, 2000)
     assert found is not None and max(bar.left + bar.width for bar in found.bars) <= WIDTH

@@ -9,7 +9,7 @@ import attrs
 
 from twisted_mq.namesrv.by_topic import run_all_slices
 from twisted_mq.namesrv.route_table import RouteTable
-from twisted_mq.namesrv.route_values import BrokerAddress, Registered, Registration
+from twisted_mq.namesrv.route_values import BrokerAddress, BrokerRegistration, Registered
 from twisted_mq.protocol.bodies import BrokerData, DataVersion, QueueData, TopicConfig
 
 T, U = "T", "U"
@@ -28,7 +28,7 @@ def version(counter: int = 1, state: int = 0) -> DataVersion:
     return DataVersion(state_version=state, timestamp=1000, counter=counter)
 
 
-def registration(broker: str = "b1", broker_id: int = 0, **changes: Any) -> Registration:
+def registration(broker: str = "b1", broker_id: int = 0, **changes: Any) -> BrokerRegistration:
     given: dict[str, Any] = {
         "cluster_name": "C",
         "broker_name": broker,
@@ -40,7 +40,7 @@ def registration(broker: str = "b1", broker_id: int = 0, **changes: Any) -> Regi
         "data_version": version(),
         "enable_acting_master": False,
     }
-    return Registration(**{**given, **changes})
+    return BrokerRegistration(**{**given, **changes})
 
 
 def register(table: RouteTable, *arguments: Any, now_ms: int = 0, delete: bool = False, **changes: Any) -> Registered:

@@ -25,7 +25,7 @@ from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.proxy import messages as v2
 from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.connection import MOST_TOGETHER
-from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.status import GrpcStatus
 from twisted_mq.proxy.handles import Handle, parse_handle
 from twisted_mq.proxy.statuses import ok
@@ -45,7 +45,7 @@ BORN = {"seconds": 1_795_217_217, "nanos": 345_000_000}
 class Served:
     """A broker in memory whose gRPC port is called over one connection. Without `together` calls are handled one by one."""
 
-    def __init__(self, *, together: bool = True, limits: Limits | None = None, **options: Any) -> None:
+    def __init__(self, *, together: bool = True, limits: ConnectionLimits | None = None, **options: Any) -> None:
         self.broker = BrokerInMemory(**options)
         self.broker.controller.random.seed(0)
         self.broker.controller.topics.update(
@@ -514,7 +514,7 @@ def test_acknowledgements_wait_for_the_disk() -> None:
 class Together:
     """A connection whose method takes calls together. `given` are the texts that came together, `alone` those that did not."""
 
-    def __init__(self, answers: Callable[[list[str]], Sequence[Any]], limits: Limits | None = None) -> None:
+    def __init__(self, answers: Callable[[list[str]], Sequence[Any]], limits: ConnectionLimits | None = None) -> None:
         self.given: list[list[str]] = []
         self.alone: list[str] = []
 
@@ -613,7 +613,7 @@ def test_calls_before_a_broken_frame_of_the_same_read_are_answered() -> None:
 
 
 def test_past_the_limit_of_calls_they_are_refused_one_by_one() -> None:
-    together = Together(framed, Limits(calls=MOST_TOGETHER - 1))
+    together = Together(framed, ConnectionLimits(calls=MOST_TOGETHER - 1))
     assert together.ends(together.call("a")) == [(["a"], OK)]
     assert (together.given, together.alone) == ([], ["a"])
 

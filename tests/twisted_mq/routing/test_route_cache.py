@@ -10,7 +10,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.topic_route import publish_info
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.routing.name_servers import NameServers, parse_addresses
-from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
+from twisted_mq.routing.route_cache import RouteCache, RoutedBroker
 
 
 class Routes(ClientCase):
@@ -59,7 +59,7 @@ class Routes(ClientCase):
             self.run_to_end(self.routes.find(topic))
         self.assertEqual(
             list(self.routes.brokers()),
-            [BrokerAddress("broker-a", 0, "10.0.1.1:10911"), BrokerAddress("broker-b", 0, "10.0.1.2:10911")],
+            [RoutedBroker("broker-a", 0, "10.0.1.1:10911"), RoutedBroker("broker-b", 0, "10.0.1.2:10911")],
         )
         self.routes.forget("U")
         self.assertEqual([one.broker_name for one in self.routes.brokers()], ["broker-a"])

@@ -32,7 +32,7 @@ MOST_PAIRS = 20_000
 
 
 @attrs.frozen
-class SubscriptionConflict:
+class DifferingSubscriptions:
     """The conflict about one topic in one group. `wishes` maps an expression to the ids of its members, sorted."""
 
     group: str
@@ -53,13 +53,13 @@ class SubscriptionConflicts:
 
     def __init__(self) -> None:
         self._members: dict[str, dict[str, Wishes]] = {}
-        self._known: dict[str, dict[str, SubscriptionConflict]] = {}
+        self._known: dict[str, dict[str, DifferingSubscriptions]] = {}
         self._wishes: Counter[str] = Counter()
         """The number of wishes of each group's members."""
         self.total = 0
-        self.on_conflict: list[Callable[[SubscriptionConflict], object]] = []
+        self.on_conflict: list[Callable[[DifferingSubscriptions], object]] = []
 
-    def of_group(self, group: str) -> list[SubscriptionConflict]:
+    def of_group(self, group: str) -> list[DifferingSubscriptions]:
         """Return the current conflicts, by topic."""
         return [conflict for _, conflict in sorted(self._known.get(group, {}).items())]
 
@@ -102,7 +102,7 @@ class SubscriptionConflicts:
         for topic in sorted(before.keys() - now.keys()):
             self.log.info("subscription conflict is over: group={group} topic={topic}", group=group, topic=topic)
 
-    def _tell(self, conflict: SubscriptionConflict) -> None:
+    def _tell(self, conflict: DifferingSubscriptions) -> None:
         self.total += 1
         self.log.error(
             "subscription conflict, messages will be lost or not be consumed: group={group} topic={topic} {wishes}",
@@ -125,7 +125,7 @@ def _wish(subscription: SubscriptionData) -> str:
     return " || ".join(sorted(split_tags(expression)))
 
 
-def _conflicts(group: str, members: Mapping[str, Wishes]) -> dict[str, SubscriptionConflict]:
+def _conflicts(group: str, members: Mapping[str, Wishes]) -> dict[str, DifferingSubscriptions]:
     found = {}
     topics = sorted({topic for wishes in members.values() for topic in wishes})
     for topic in topics[: min(MOST_TOPICS, MOST_PAIRS // max(1, len(members)))]:
@@ -134,5 +134,5 @@ def _conflicts(group: str, members: Mapping[str, Wishes]) -> dict[str, Subscript
             by_wish.setdefault(members[client_id].get(topic, NOT_SUBSCRIBED), []).append(client_id)
         if len(by_wish) > 1:
             wishes = {wish: tuple(by_wish[wish]) for wish in sorted(by_wish)}
-            found[topic] = SubscriptionConflict(group, topic, wishes)
+            found[topic] = DifferingSubscriptions(group, topic, wishes)
     return found

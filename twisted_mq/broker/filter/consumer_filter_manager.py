@@ -37,7 +37,7 @@ LOADED_DEAD_BEFORE_MS = 30_000
 
 
 @attrs.define
-class Room:
+class CompileRoom:
     """The characters of new expressions that a heartbeat may still bring: compiling makes all other clients wait."""
 
     left: int = MAX_LENGTH
@@ -109,7 +109,7 @@ class ConsumerFilterManager:
         group: str,
         subscriptions: Iterable[SubscriptionData],
         now_ms: int,
-        room: Room | None = None,
+        room: CompileRoom | None = None,
         address: str = "",
     ) -> dict[str, ExpressionError]:
         """Register a heartbeat's subscriptions; the group's filters on all other topics become dead.
@@ -122,7 +122,7 @@ class ConsumerFilterManager:
         """
         refused: dict[str, ExpressionError] = {}
         topics = set()
-        room = room or Room()
+        room = room or CompileRoom()
         for subscription in subscriptions:
             topics.add(subscription.topic)
             if self._is_new(group, subscription) and not room.takes(subscription.sub_string):

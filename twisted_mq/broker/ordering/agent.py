@@ -22,7 +22,7 @@ from twisted_mq.broker.ordering.duties import Standpoint, duty
 from twisted_mq.broker.ordering.member_node import MemberNode
 from twisted_mq.broker.ordering.needed import NeededMessages
 from twisted_mq.broker.ordering.own_health import HealthParts, MasterHealth, SlaveHealth
-from twisted_mq.broker.ordering.passed_over import PassedOver
+from twisted_mq.broker.ordering.passed_over import PassedOverMessages
 from twisted_mq.broker.ordering.reads import HandedOut, ReadingParts
 from twisted_mq.broker.ordering.routes import ShownRoutes
 from twisted_mq.broker.ordering.sends import SendingParts, TakenSends
@@ -113,7 +113,7 @@ class OrderAgent:
         self._health = MasterHealth(broker, monotonic) if self.is_master else SlaveHealth(broker, invoke, self._master)
         self._fault: str | None = None
         self._terms = Terms(broker.store, self._confirmed)
-        passed_over = PassedOver(broker.tables.passed_over, self._terms, broker.now_ms)
+        passed_over = PassedOverMessages(broker.tables.passed_over, self._terms, broker.now_ms)
         self._backlog = Backlog(broker, self._terms, passed_over)
         self._groups = CountedGroups(coordinator, self._offer, self._groups_with_offsets)
         self._reads = HandedOut(broker, self.units, self._terms, self._groups, passed_over)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Protocol
 
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
-from twisted_mq.broker.ordering.passed_over import PassedOver
+from twisted_mq.broker.ordering.passed_over import PassedOverMessages
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.ordering.lists import Term
 from twisted_mq.storage.interfaces import IMessageStore
@@ -27,7 +27,7 @@ class BacklogParts(Protocol):
 class Backlog:
     """The backlog of one broker's queues."""
 
-    def __init__(self, broker: BacklogParts, terms: Terms, passed_over: PassedOver) -> None:
+    def __init__(self, broker: BacklogParts, terms: Terms, passed_over: PassedOverMessages) -> None:
         self._broker = broker
         self._terms = terms
         self._passed_over = passed_over

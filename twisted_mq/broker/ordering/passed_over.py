@@ -17,7 +17,7 @@ MOST_EPOCHS = 100
 """The limit of epochs of one stretch that have a row of their own; the last row counts the rest."""
 
 
-class PassedOver:
+class PassedOverMessages:
     """The messages that consumer groups of one broker skipped."""
 
     log = Logger()

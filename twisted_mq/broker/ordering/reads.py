@@ -16,7 +16,7 @@ import attrs
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
 from twisted_mq.broker.ordering.counted_groups import CountedGroups
-from twisted_mq.broker.ordering.passed_over import PassedOver
+from twisted_mq.broker.ordering.passed_over import PassedOverMessages
 from twisted_mq.broker.ordering.terms import Terms
 from twisted_mq.broker.ordering.units import BrokerUnit, Units
 from twisted_mq.ordering.lists import Term
@@ -43,7 +43,7 @@ class HandedOut:
     """The reads of one broker; see ordered_topics.OrderedReads."""
 
     def __init__(
-        self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups, passed_over: PassedOver
+        self, broker: ReadingParts, units: Units, terms: Terms, groups: CountedGroups, passed_over: PassedOverMessages
     ) -> None:
         self._store = broker.store
         self._consumers = broker.consumers

@@ -10,7 +10,7 @@ from twisted.internet import defer
 
 from twisted_mq.broker.long_polling import EARLY_MS
 from twisted_mq.broker.pop.parts import PopParts
-from twisted_mq.broker.waiting_requests import Waiting
+from twisted_mq.broker.waiting_requests import WaitingRequest
 from twisted_mq.remoting.channel import Answer, Ready
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class NotHeld(enum.Enum):
     FULL = "too many wait"
 
 
-def hold(broker: PopParts, request: Waiting, poll_time: int) -> defer.Deferred[Ready] | NotHeld:
+def hold(broker: PopParts, request: WaitingRequest, poll_time: int) -> defer.Deferred[Ready] | NotHeld:
     """Hold a request that asks to wait, unless it ends at once or too many wait already."""
     polling, options, line = broker.polling, broker.options, request.line
     if poll_time <= 0:

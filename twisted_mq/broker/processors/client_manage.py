@@ -20,7 +20,7 @@ from twisted_mq.broker.clients.producer_manager import (
 )
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.filter.consumer_filter_data import compile_filter
-from twisted_mq.broker.filter.consumer_filter_manager import ConsumerFilterManager, Room
+from twisted_mq.broker.filter.consumer_filter_manager import CompileRoom, ConsumerFilterManager
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.broker.filter.selection import check_served
 from twisted_mq.broker.options import BrokerOptions
@@ -100,7 +100,7 @@ class ClientManageProcessor:
     ) -> Work[RemotingCommand]:
         """Return the answer once everything is registered, unless the client's connection is lost before."""
         fingerprint, slice_end = data.heartbeat_fingerprint or 0, self._slice_end()
-        changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), Room()
+        changed, refused, room = fingerprint == 0, dict[str, ExpressionError](), CompileRoom()
         yield from self._make_retry_topics(data.consumer_data_set, client.channel.share_address)
         for number, consumer in enumerate(data.consumer_data_set, 1):
             if not client.channel.connected_now:
@@ -169,7 +169,7 @@ class ClientManageProcessor:
         return self._topics.for_group(retry_topic(data.group_name), group.retry_queue_nums, sys_flag, order)
 
     def _register_consumer(
-        self, data: ConsumerData, client: ClientChannelInfo, room: Room, *, without_sub: bool
+        self, data: ConsumerData, client: ClientChannelInfo, room: CompileRoom, *, without_sub: bool
     ) -> dict[str, ExpressionError]:
         """Register a consumer. Returns the topics whose expression is refused, with the reason."""
         if self._options.reject_pull_consumer_enable and data.consume_type == ACTIVELY:

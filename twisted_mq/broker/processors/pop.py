@@ -22,7 +22,7 @@ from twisted_mq.broker.pop.checks import (
 from twisted_mq.broker.pop.held import NotHeld, after, hold
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import Popped, PopReader
-from twisted_mq.broker.waiting_requests import Line, WaitingKind
+from twisted_mq.broker.waiting_requests import WaitingKind, WaitingLine
 from twisted_mq.protocol.bodies.pop import MOST_POPPED
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
@@ -152,9 +152,9 @@ class HeldPop:
     tags_codes: Collection[int] | None
 
     @property
-    def line(self) -> Line:
+    def line(self) -> WaitingLine:
         """Return the line of the group on the queue, or on all queues."""
-        return Line(WaitingKind.POP, self.header.topic, self.header.consumer_group, self.header.queue_id)
+        return WaitingLine(WaitingKind.POP, self.header.topic, self.header.consumer_group, self.header.queue_id)
 
     @property
     def expires_ms(self) -> int:

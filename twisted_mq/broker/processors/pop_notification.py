@@ -18,7 +18,7 @@ from twisted_mq.broker.pop.offsets import next_offset
 from twisted_mq.broker.pop.order_manager import ConsumerOrderManager
 from twisted_mq.broker.pop.parts import PopParts
 from twisted_mq.broker.pop.reader import SLICE_QUEUES
-from twisted_mq.broker.waiting_requests import Line, WaitingKind
+from twisted_mq.broker.waiting_requests import WaitingKind, WaitingLine
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
     NotificationRequestHeader,
@@ -86,7 +86,7 @@ class NotificationProcessor:
         header = decode_header(PollingInfoRequestHeader, command)
         check_broker(self._broker)
         readable_topic(self._broker, channel, header)
-        line = Line(WaitingKind.POP, header.topic, header.consumer_group, header.queue_id)
+        line = WaitingLine(WaitingKind.POP, header.topic, header.consumer_group, header.queue_id)
         count = self._broker.polling.length(line)
         return command.answer(ext_fields=encode_header(PollingInfoResponseHeader(polling_num=count)))
 
@@ -141,9 +141,11 @@ class HeldNotification:
     tags_codes: None = None
 
     @property
-    def line(self) -> Line:
+    def line(self) -> WaitingLine:
         """Return the line of the group on the queue, or on all queues."""
-        return Line(WaitingKind.NOTIFICATION, self.header.topic, self.header.consumer_group, self.header.queue_id)
+        return WaitingLine(
+            WaitingKind.NOTIFICATION, self.header.topic, self.header.consumer_group, self.header.queue_id
+        )
 
     @property
     def expires_ms(self) -> int:

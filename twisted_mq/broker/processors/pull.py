@@ -21,7 +21,7 @@ from twisted_mq.broker.ordered_topics import Ordering
 from twisted_mq.broker.processors.pull_checks import CheckedParts, PullChecks
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.statistics.call_times import TimedCall
-from twisted_mq.broker.waiting_requests import Line, WaitingKind
+from twisted_mq.broker.waiting_requests import WaitingKind, WaitingLine
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
 from twisted_mq.protocol.bodies.types import PASSIVELY
@@ -280,9 +280,9 @@ class HeldPull:
         self.offset = self.header.queue_offset
 
     @property
-    def line(self) -> Line:
+    def line(self) -> WaitingLine:
         """Return the line of all pulls that wait at the queue."""
-        return Line(WaitingKind.PULL, self.header.topic, "", self.header.queue_id)
+        return WaitingLine(WaitingKind.PULL, self.header.topic, "", self.header.queue_id)
 
     @property
     def tags_codes(self) -> Collection[int] | None:

@@ -9,7 +9,7 @@ import attrs
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import hash_order
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.output import json_line
 from twisted_mq.protocol.bodies import ClusterInfo
@@ -47,7 +47,7 @@ class AdminContext(AdminCalls):
         """Do the same for a value whose members have any names."""
         self.echo(json_line(value).rstrip("\n") if self.as_json else text)
 
-    def row(self, table: Table, *values: Json) -> None:
+    def row(self, table: TextTable, *values: Json) -> None:
         """Print a row of a table."""
         self.say_value(table.line(values), table.value(values))
 

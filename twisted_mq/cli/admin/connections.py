@@ -6,7 +6,7 @@ from twisted_mq.admin import groups
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import ProducerConnection, ProducerInfo, ProducerTableInfo
 from twisted_mq.protocol.codes import RequestCode
@@ -14,14 +14,14 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import GetAllProducerInfoRequestHeader, GetProducerConnectionListRequestHeader
 from twisted_mq.protocol.names.versions import version_name
 
-CLIENTS = Table.of(
+CLIENTS = TextTable.of(
     "{:<36} {:<22} {:<10} {}",
     clientId="#ClientId",
     clientAddr="#ClientAddr",
     language="#Language",
     version="#Version",
 )
-SUBSCRIPTIONS = Table.of("{:<20} {}", topic="#Topic", subExpression="#SubExpression")
+SUBSCRIPTIONS = TextTable.of("{:<20} {}", topic="#Topic", subExpression="#SubExpression")
 
 
 async def consumer_connection(admin: AdminContext, line: CommandLine) -> None:

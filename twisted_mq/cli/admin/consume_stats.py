@@ -10,7 +10,7 @@ from twisted_mq.admin.statistics import counted
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import date_text, fixed
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.cli.output import progress
 from twisted_mq.protocol.bodies import (
     ConsumeStatsList,
@@ -25,7 +25,7 @@ from twisted_mq.protocol.names.system_topics import DLQ_PREFIX, RETRY_PREFIX
 from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.remoting.errors import RemotingError
 
-QUEUES = Table.of(
+QUEUES = TextTable.of(
     "{:<64.64}  {:<64}  {:<32.32}  {:<4}  {:<20}  {:<20}  {:<20}  {}",
     topic="#Topic",
     group="#Group",
@@ -36,7 +36,7 @@ QUEUES = Table.of(
     diff="#Diff",
     lastTime="#LastTime",
 )
-TOPICS = Table(
+TOPICS = TextTable(
     "{:<64}  {:<64} {:>12} {:>11} {:>11} {:>14} {:>14}".format(
         "#Topic", "#Consumer Group", "#Accumulation", "#InTPS", "#OutTPS", "#InMsg24Hour", "#OutMsg24Hour"
     ),

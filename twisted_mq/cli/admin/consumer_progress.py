@@ -16,7 +16,7 @@ from twisted_mq.admin.groups import (
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import date_text, fixed
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.cli.output import progress
 from twisted_mq.protocol.bodies import ConsumerConnection, ConsumeStats, MessageQueue, OffsetWrapper
 from twisted_mq.protocol.errors import ProtocolError
@@ -28,17 +28,17 @@ _KEYS = ("topic", "broker", "queueId", "brokerOffset", "consumerOffset")
 _HEADS = ("#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset")
 _FIRST = "{:<64}  {:<32}  {:<4}  {:<20}  {:<20}  "
 _CUT = "{:<64.64}  {:<32.32}  {:<4}  {:<20}  {:<20}  "
-QUEUES = Table(
+QUEUES = TextTable(
     (_FIRST + "{:<20} {:<20}{}").format(*_HEADS, "#Diff", "#Inflight", "#LastTime"),
     _CUT + "{:<20} {:<20} {}",
     (*_KEYS, "diff", "inflight", "lastTime"),
 )
-QUEUES_WITH_CLIENTS = Table(
+QUEUES_WITH_CLIENTS = TextTable(
     (_FIRST + "{:<20} {:<20} {:<20}{}").format(*_HEADS, "#Client IP", "#Diff", "#Inflight", "#LastTime"),
     _CUT + "{:<20} {:<20} {:<20} {}",
     (*_KEYS, "clientIp", "diff", "inflight", "lastTime"),
 )
-GROUPS = Table.of(
+GROUPS = TextTable.of(
     "{:<64.64}  {:<6}  {:<24} {:<5}  {:<14}  {:<7}  {}",
     group="#Group",
     count="#Count",

@@ -9,14 +9,14 @@ from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import file_name, write_file
 from twisted_mq.cli.admin.running_text import complaints, running_text
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.protocol.bodies import Connection, ConsumerRunningInfo, to_value
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.names.versions import version_name
 from twisted_mq.protocol.text.json_value import Json
 from twisted_mq.remoting.errors import RemotingError
 
-MEMBERS = Table.of(
+MEMBERS = TextTable.of(
     "{:<10} {:<40} {:<20} {}",
     index="#Index",
     clientId="#ClientId",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from twisted_mq.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key
 from twisted_mq.admin.groups import is_push_type, running_info
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import TopicReader
 from twisted_mq.admin.sending import send_once
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
@@ -16,7 +16,7 @@ from twisted_mq.cli.admin.files import write_private_file
 from twisted_mq.cli.admin.java_format import map_text, text_or_null, time_text
 from twisted_mq.cli.admin.java_text import direct_result_text
 from twisted_mq.cli.admin.sending import send_result_text
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.protocol.bodies import ConsumeMessageDirectlyResult, MessageQueue
 from twisted_mq.protocol.bodies.types import wire_name
 from twisted_mq.protocol.codes import RequestCode
@@ -25,7 +25,7 @@ from twisted_mq.protocol.headers import ConsumeMessageDirectlyResultRequestHeade
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.remoting.errors import RemotingError
 
-KEYS = Table("{:<50} {:>4} {:>40}".format("#Message ID", "#QID", "#Offset"), "{:<50} {:>4} {:>40}",
+KEYS = TextTable("{:<50} {:>4} {:>40}".format("#Message ID", "#QID", "#Offset"), "{:<50} {:>4} {:>40}",
              ("msgId", "queueId", "queueOffset"))  # fmt: skip
 
 MOST_BY_KEY = 64
@@ -74,7 +74,7 @@ async def query_msg_by_unique_key(admin: AdminContext, line: CommandLine) -> Non
 
 async def query_msg_by_offset(admin: AdminContext, line: CommandLine) -> None:
     queue = MessageQueue(line.value("t"), line.value("b"), line.number("i", 0))
-    result = await (await QueueReader.of(admin, queue.topic)).pull(queue, line.number("o", 0), 1)
+    result = await (await TopicReader.of(admin, queue.topic)).pull(queue, line.number("o", 0), 1)
     for message in result.messages[:1]:
         await show_message(admin, message, line.charset("f") if "f" in line else None, with_id=True)
 

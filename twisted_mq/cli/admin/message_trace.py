@@ -7,15 +7,15 @@ from twisted_mq.admin.traces import traces_of
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import date_text, hash_order
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.protocol.messages.trace import TRACE_TOPIC, ConsumeEndTrace, PublishTrace
 
 _ROW = "{:<10} {:<20} {:<20} {:<20} {:<10} {:<10}"
-PUBLISHED = Table.of(
+PUBLISHED = TextTable.of(
     _ROW, type="#Type", group="#ProducerGroup", clientHost="#ClientHost",
     time="#SendTime", costTime="#CostTimes", status="#Status",
 )  # fmt: skip
-CONSUMED = Table.of(
+CONSUMED = TextTable.of(
     _ROW, type="#Type", group="#ConsumerGroup", clientHost="#ClientHost",
     time="#ConsumerTime", costTime="#CostTimes", status="#Status",
 )  # fmt: skip
@@ -47,6 +47,6 @@ async def query_msg_trace_by_id(admin: AdminContext, line: CommandLine) -> None:
         admin.say("")
 
 
-def _row(admin: AdminContext, table: Table, kind: str, trace: PublishTrace | ConsumeEndTrace, host: str) -> None:
+def _row(admin: AdminContext, table: TextTable, kind: str, trace: PublishTrace | ConsumeEndTrace, host: str) -> None:
     status = "success" if trace.success else "failed"
     admin.row(table, kind, trace.group, host, date_text(trace.timestamp), f"{trace.cost_ms}ms", status)

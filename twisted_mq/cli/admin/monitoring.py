@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from twisted_mq.admin.groups import consume_stats, consumer_connection, group_of, running_info, same_subscriptions
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import TopicReader
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_text import fields_text
@@ -77,7 +77,7 @@ async def _report_undone(admin: AdminContext, group: str, topic: str, offsets: O
 
 async def _delay_ms(admin: AdminContext, topic: str, offsets: Offsets) -> int:
     """Return the longest time between the last message of a queue and the last one that was consumed."""
-    reader, delays = await QueueReader.of(admin, topic), [0]
+    reader, delays = await TopicReader.of(admin, topic), [0]
     for queue, offset in offsets.items():
         if offset.last_timestamp > 0 and offset.broker_offset > 0:
             last = await reader.pull(queue, offset.broker_offset - 1, 1)

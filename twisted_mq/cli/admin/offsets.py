@@ -21,13 +21,13 @@ from twisted_mq.admin.queues import broker_address, offset_at
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_format import date_text
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.cli.output import progress
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.headers import ResetOffsetRequestHeader
 
-OFFSETS = Table.of("{:<40.32}  {:<40}  {:<40}", broker="#brokerName", queueId="#queueId", offset="#offset")
-MOVES = Table.of(
+OFFSETS = TextTable.of("{:<40.32}  {:<40}  {:<40}", broker="#brokerName", queueId="#queueId", offset="#offset")
+MOVES = TextTable.of(
     "{:<32.32}  {:<4}  {:<20}  {:<20}  {:<12}  {:<12}  {}",
     broker="#Broker Name",
     queueId="#QID",
@@ -39,8 +39,8 @@ MOVES = Table.of(
 )
 
 
-def _table(last: str) -> Table:
-    return Table.of(
+def _table(last: str) -> TextTable:
+    return TextTable.of(
         "{:<20.32}  {:<20}  {:<20}  {:<20}  {:<20}  {:<20}",
         broker="#brokerName",
         queueId="#queueId",
@@ -152,7 +152,7 @@ async def _preview(admin: AdminContext, line: CommandLine, time_ms: int) -> None
 
 
 async def reset_offline(
-    admin: AdminContext, group: str, topic: str, time_ms: int, force: bool, route_topic: str, table: Table
+    admin: AdminContext, group: str, topic: str, time_ms: int, force: bool, route_topic: str, table: TextTable
 ) -> None:
     """Move a group without a running consumer to a time, -1 for the end, and print each queue."""
     route = await admin.topic_route(route_topic)

@@ -6,14 +6,14 @@ from twisted_mq.admin.access import acls_at, create_acl_at, get_acl_at, update_a
 from twisted_mq.cli.admin.calls import AdminContext, chosen_brokers, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.java_text import list_text
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
     DeleteAclRequestHeader,
 )
 
-RULES = Table.of(
+RULES = TextTable.of(
     "{:<16}  {:<10}  {:<22}  {:<20}  {:<24}  {:<10}",
     subject="#Subject",
     policyType="#PolicyType",

@@ -6,7 +6,7 @@ from collections import Counter
 
 import attrs
 
-from twisted_mq.admin.queues import TOOLS_GROUP, QueueReader
+from twisted_mq.admin.queues import TOOLS_GROUP, TopicReader
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_text import message_text, queue_text
@@ -64,7 +64,7 @@ def _ended_text(queue: MessageQueue, result: PullResult) -> str | None:
 async def print_msg(admin: AdminContext, line: CommandLine) -> None:
     topic, span = line.value("t"), _span(line, admin, "b")
     printing = Printing(line.charset("c") if line.is_true("d", True) else None)
-    reader = await QueueReader.of(admin, line.value("l") or topic)
+    reader = await TopicReader.of(admin, line.value("l") or topic)
     for queue in reader.queues(topic):
         first, last = await reader.span(queue, *span)
         admin.say(f"minOffset={first}, maxOffset={last}, {queue_text(queue)}")
@@ -77,7 +77,7 @@ async def print_msg(admin: AdminContext, line: CommandLine) -> None:
 async def print_msg_by_queue(admin: AdminContext, line: CommandLine) -> None:
     queue = MessageQueue(line.value("t"), line.value("a"), line.number("i", 0))
     printing = Printing(line.charset("c") if line.is_true("d") else None, line.is_true("p"))
-    reader = await QueueReader.of(admin, queue.topic)
+    reader = await TopicReader.of(admin, queue.topic)
     first, last = await reader.span(queue, *_span(line, admin, "b"))
     tags: Counter[str] = Counter()
     with progress("messages", last - first, hidden=printing.messages) as advance:
@@ -92,7 +92,7 @@ async def print_msg_by_queue(admin: AdminContext, line: CommandLine) -> None:
 
 
 async def consume_message(admin: AdminContext, line: CommandLine) -> None:
-    reader = await QueueReader.of(admin, line.value("t"), line.value("g") or TOOLS_GROUP)
+    reader = await TopicReader.of(admin, line.value("t"), line.value("g") or TOOLS_GROUP)
     count, span = _count(line), _past_span(line, admin)
     if "i" in line:
         queue = MessageQueue(line.value("t"), line.value("b"), line.number("i", 0))
@@ -129,7 +129,7 @@ def _past_span(line: CommandLine, admin: AdminContext) -> tuple[int | None, int 
 
 async def _consume_queue(
     admin: AdminContext,
-    reader: QueueReader,
+    reader: TopicReader,
     queue: MessageQueue,
     offset: int,
     count: int,
@@ -148,7 +148,7 @@ async def _consume_queue(
 
 
 async def _consume_some(
-    admin: AdminContext, reader: QueueReader, queue: MessageQueue, count: int, span: tuple[int | None, int | None]
+    admin: AdminContext, reader: TopicReader, queue: MessageQueue, count: int, span: tuple[int | None, int | None]
 ) -> int:
     """Print at most `count` messages of one queue; return how many are still wanted."""
     first, last = await reader.span(queue, *span)
@@ -160,7 +160,7 @@ async def _consume_some(
     return left
 
 
-async def _print_until(admin: AdminContext, reader: QueueReader, queue: MessageQueue, first: int, last: int) -> None:
+async def _print_until(admin: AdminContext, reader: TopicReader, queue: MessageQueue, first: int, last: int) -> None:
     """Print messages up to and including the offset `last`."""
     offset = first
     while offset <= last:

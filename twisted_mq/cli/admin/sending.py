@@ -9,7 +9,7 @@ from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import fixed, hash_order
 from twisted_mq.cli.admin.java_text import fields_text, queue_text
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.client.core.errors import ClientError
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.client.producing.producer_options import SendLimits
@@ -20,13 +20,13 @@ from twisted_mq.protocol.flags import is_writeable
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.remoting.errors import RemotingError
 
-RESULTS = Table.of(
+RESULTS = TextTable.of(
     "{:<32}  {:<4}  {:<20}    {}", broker="#Broker Name", queueId="#QID", sendResult="#Send Result", msgId="#MsgId"
 )
-TIMES = Table.of(
+TIMES = TextTable.of(
     "{:<32}  {:<4}  {:<20}    {}", broker="#Broker Name", queueId="#QID", sendResult="#Send Result", rtMs="#RT"
 )
-CLUSTERS = Table(
+CLUSTERS = TextTable(
     "{:<24}  {:<24}  {:<4}  {:<8}  {:<8}".format("#Cluster Name", "#Broker Name", "#RT", "#successCount", "#failCount"),
     "{:<24}  {:<24}  {:<8}  {:<16}  {:<16}",
     ("cluster", "broker", "rtMs", "successCount", "failCount"),

@@ -11,7 +11,7 @@ from twisted_mq.protocol.text.json_value import Json
 
 
 @attrs.frozen
-class Table:
+class TextTable:
     """The line that names the columns, the form of a row (str.format), and the names of the columns in JSON."""
 
     head: str
@@ -19,7 +19,7 @@ class Table:
     keys: tuple[str, ...]
 
     @classmethod
-    def of(cls, row: str, **columns: str) -> Table:
+    def of(cls, row: str, **columns: str) -> TextTable:
         """Return a table whose head has the form of its rows: name in JSON -> name in the head."""
         return cls(row.format(*columns.values()), row, tuple(columns))
 

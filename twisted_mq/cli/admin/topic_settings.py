@@ -9,7 +9,7 @@ from twisted_mq.cli.admin.calls import AdminContext, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.files import read_list
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
-from twisted_mq.cli.admin.update_topic import TopicSettings
+from twisted_mq.cli.admin.update_topic import GivenTopicSettings
 from twisted_mq.cli.errors import CliError
 from twisted_mq.protocol.bodies import CreateTopicListRequestBody, TopicConfig, TopicRouteData, encode_body, to_value
 from twisted_mq.protocol.codes import RequestCode
@@ -25,7 +25,7 @@ async def update_topic_perm(admin: AdminContext, line: CommandLine) -> None:
     if not route.queue_datas:
         raise CliError(f"topic {line.value('t')} has no queues")
     first = route.queue_datas[0]
-    settings = TopicSettings(
+    settings = GivenTopicSettings(
         topic=line.value("t"),
         read_queues=first.read_queue_nums,
         write_queues=first.write_queue_nums,

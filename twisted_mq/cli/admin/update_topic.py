@@ -21,7 +21,7 @@ PERM_END = 8
 
 
 @attrs.frozen
-class TopicSettings:
+class GivenTopicSettings:
     """The settings on the command line."""
 
     topic: str
@@ -64,7 +64,7 @@ async def update_topic(admin: AdminContext, line: CommandLine) -> None:
     admin.say(str(settings), **attrs.asdict(settings))
 
 
-async def _at_broker(admin: AdminContext, settings: TopicSettings, address: str) -> None:
+async def _at_broker(admin: AdminContext, settings: GivenTopicSettings, address: str) -> None:
     await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
     if settings.order:
         name = broker_name_of(await admin.cluster_info(), address)
@@ -75,7 +75,7 @@ async def _at_broker(admin: AdminContext, settings: TopicSettings, address: str)
     admin.say(f"create topic to {address} success.", broker=address)
 
 
-async def _in_cluster(admin: AdminContext, settings: TopicSettings, cluster_name: str) -> None:
+async def _in_cluster(admin: AdminContext, settings: GivenTopicSettings, cluster_name: str) -> None:
     cluster = await admin.cluster_info()
     for address in master_addresses(cluster, cluster_name):
         await admin.invoke(address, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
@@ -87,13 +87,13 @@ async def _in_cluster(admin: AdminContext, settings: TopicSettings, cluster_name
         admin.say(f"set cluster orderConf. isOrder=true, orderConf=[{setting}]", order=setting)
 
 
-def read_settings(line: CommandLine) -> TopicSettings:
+def read_settings(line: CommandLine) -> GivenTopicSettings:
     """Return the topic that the options describe. Raises UsageError."""
     perm = line.number("p", 6)
     if not 0 <= perm < PERM_END:
         raise UsageError(f"Option -p must be 2 (write), 4 (read) or 6 (both), got {perm}")
     unit, unit_sub = line.is_true("u"), line.is_true("s")
-    return TopicSettings(
+    return GivenTopicSettings(
         topic=line.value("t"),
         read_queues=line.number("r", 8),
         write_queues=line.number("w", 8),

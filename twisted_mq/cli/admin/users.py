@@ -5,14 +5,14 @@ from __future__ import annotations
 from twisted_mq.admin.access import create_user_at, get_user_at, update_user_at, users_at
 from twisted_mq.cli.admin.calls import AdminContext, chosen_brokers, chosen_masters
 from twisted_mq.cli.admin.command_line import CommandLine
-from twisted_mq.cli.admin.tables import Table
+from twisted_mq.cli.admin.tables import TextTable
 from twisted_mq.protocol.bodies import UserInfo
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.headers import (
     DeleteUserRequestHeader,
 )
 
-USERS = Table.of(
+USERS = TextTable.of(
     "{:<16}  {:<22}  {:<22}  {:<22}",
     username="#UserName",
     password="#Password",

@@ -17,7 +17,7 @@ class Result(enum.StrEnum):
 
 
 @attrs.frozen
-class Check:
+class CheckOutcome:
     """A check: what, where, what was found, and what to do if it is not well."""
 
     check: str
@@ -27,12 +27,12 @@ class Check:
     remedy: str = ""
 
 
-COLUMNS = tuple(field.name for field in attrs.fields(Check))
+COLUMNS = tuple(field.name for field in attrs.fields(CheckOutcome))
 
 
-def graded(check: str, where: str, found: str, *grades: tuple[bool, Result, str]) -> Check:
+def graded(check: str, where: str, found: str, *grades: tuple[bool, Result, str]) -> CheckOutcome:
     """Return the first grade that applies, with its remedy; well if none does."""
     for holds, result, remedy in grades:
         if holds:
-            return Check(check, where, result, found, remedy)
-    return Check(check, where, Result.OK, found)
+            return CheckOutcome(check, where, result, found, remedy)
+    return CheckOutcome(check, where, Result.OK, found)

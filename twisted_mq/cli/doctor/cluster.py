@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 from twisted_mq.admin.calls import AdminCalls, brokers
 from twisted_mq.admin.errors import AdminError
-from twisted_mq.cli.doctor.checks import Check, Result, graded
+from twisted_mq.cli.doctor.checks import CheckOutcome, Result, graded
 from twisted_mq.cli.doctor.figures import clock, disk, replication, safety
 from twisted_mq.config.properties import property_table
 from twisted_mq.protocol.bodies import ClusterInfo, TopicRouteData, decode_body
@@ -31,7 +31,7 @@ ADVERTISED = (
 )
 
 
-async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
+async def check_cluster(admin: AdminCalls) -> AsyncIterator[CheckOutcome]:
     """Yield checks as they are made; a server that cannot be asked is a problem, and its other checks are left out."""
     found: dict[str, ClusterInfo] = {}
     for address in admin.name_servers:
@@ -52,7 +52,7 @@ async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
         async for check in _broker(admin, f"broker {name}:{broker_id}", address, server, slaves, broker_id, versions):
             yield check
     if not versions:
-        yield Check(
+        yield CheckOutcome(
             "brokers", f"name server {server}", Result.PROBLEM, "no broker can be asked", "start one with `mq up`"
         )
         return
@@ -61,18 +61,20 @@ async def check_cluster(admin: AdminCalls) -> AsyncIterator[Check]:
         yield check
 
 
-async def _name_server(admin: AdminCalls, address: str, found: dict[str, ClusterInfo]) -> Check:
+async def _name_server(admin: AdminCalls, address: str, found: dict[str, ClusterInfo]) -> CheckOutcome:
     where, began_ms = f"name server {address}", admin.now_ms()
     try:
         answer = await admin.invoke(address, RequestCode.GET_BROKER_CLUSTER_INFO)
         found[address] = decode_body(ClusterInfo, answer.body)
     except (ProtocolError, RemotingError) as error:
-        return Check("connection", where, Result.PROBLEM, str(error), _remedy(error, START_ONE))
+        return CheckOutcome("connection", where, Result.PROBLEM, str(error), _remedy(error, START_ONE))
     count = sum(len(broker.broker_addrs) for broker in found[address].broker_addr_table.values())
-    return Check("connection", where, Result.OK, f"answers in {admin.now_ms() - began_ms} ms, knows {count} brokers")
+    return CheckOutcome(
+        "connection", where, Result.OK, f"answers in {admin.now_ms() - began_ms} ms, knows {count} brokers"
+    )
 
 
-def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
+def _same(found: dict[str, ClusterInfo]) -> Iterator[CheckOutcome]:
     """Check that all name servers know the same brokers."""
     known = {
         server: {(name, *one) for name, data in cluster.broker_addr_table.items() for one in data.broker_addrs.items()}
@@ -82,7 +84,7 @@ def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
     for server, here in known.items():
         missing = sorted(f"{name}:{broker_id}" for name, broker_id, _ in everybody - here)
         if missing:
-            yield Check(
+            yield CheckOutcome(
                 "brokers",
                 f"name server {server}",
                 Result.WARNING,
@@ -93,15 +95,15 @@ def _same(found: dict[str, ClusterInfo]) -> Iterator[Check]:
 
 async def _broker(
     admin: AdminCalls, where: str, address: str, server: str, slaves: int, broker_id: int, versions: dict[str, str]
-) -> AsyncIterator[Check]:
+) -> AsyncIterator[CheckOutcome]:
     """Check one broker at the address that it announces."""
     where, began_ms = f"{where} {address}", admin.now_ms()
     try:
         figures = await admin.broker_runtime(address)
     except (ProtocolError, RemotingError, ValueError) as error:
-        yield Check("connection", where, Result.PROBLEM, str(error), _remedy(error, ADVERTISED))
+        yield CheckOutcome("connection", where, Result.PROBLEM, str(error), _remedy(error, ADVERTISED))
         return
-    yield Check("connection", where, Result.OK, f"answers in {admin.now_ms() - began_ms} ms")
+    yield CheckOutcome("connection", where, Result.OK, f"answers in {admin.now_ms() - began_ms} ms")
     yield _advertised(where, address, server)
     settings = await _settings(admin, address, RequestCode.GET_BROKER_CONFIG)
     versions[where] = figures.get("brokerVersionDesc", "unknown")
@@ -114,7 +116,7 @@ async def _broker(
             yield check
 
 
-def _advertised(where: str, address: str, server: str) -> Check:
+def _advertised(where: str, address: str, server: str) -> CheckOutcome:
     """Check the announced address: other machines reach the name server by another address, and cannot use a local one."""
     local = address.startswith(LOOPBACKS) and not split_address(server)[0].startswith(LOOPBACKS)
     return graded("advertised address", where, address, (local, Result.PROBLEM, ADVERTISED))
@@ -128,7 +130,7 @@ async def _settings(admin: AdminCalls, address: str, code: RequestCode) -> dict[
         return {}
 
 
-def _version(versions: dict[str, str]) -> Check:
+def _version(versions: dict[str, str]) -> CheckOutcome:
     different = sorted(set(versions.values()))
     return graded(
         "version",
@@ -138,12 +140,12 @@ def _version(versions: dict[str, str]) -> Check:
     )
 
 
-async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[Check]:
+async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[CheckOutcome]:
     """Check that each topic has a broker that takes its messages."""
     try:
         topics = sorted(topic for topic in await admin.topic_list() if not is_system_topic(topic))
     except FAILURES as error:
-        yield Check("routes", "topics", Result.PROBLEM, str(error), _remedy(error, START_ONE))
+        yield CheckOutcome("routes", "topics", Result.PROBLEM, str(error), _remedy(error, START_ONE))
         return
     lost: list[tuple[str, str]] = []
     for topic in topics[:MOST_TOPICS]:
@@ -155,11 +157,11 @@ async def _routes(admin: AdminCalls, cluster: ClusterInfo) -> AsyncIterator[Chec
             lost.append((topic, fault))
     for topic, fault in lost[:MOST_NAMED]:
         remedy = "start its broker; `mq admin topicRoute` shows its queues, `mq admin updateTopicPerm` changes its permission"
-        yield Check("route", f"topic {topic}", Result.WARNING, fault, remedy)
+        yield CheckOutcome("route", f"topic {topic}", Result.WARNING, fault, remedy)
     looked = min(len(topics), MOST_TOPICS)
     left = f", {len(topics) - looked} were not checked" if len(topics) > looked else ""
     result = Result.OK if not lost else Result.WARNING
-    yield Check("routes", "topics", result, f"{looked - len(lost)} of {looked} take messages{left}")
+    yield CheckOutcome("routes", "topics", result, f"{looked - len(lost)} of {looked} take messages{left}")
 
 
 def _fault(route: TopicRouteData) -> str:

@@ -14,7 +14,7 @@ from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted_mq.cli.admin.calls import AdminContext
-    from twisted_mq.cli.doctor.checks import Check
+    from twisted_mq.cli.doctor.checks import CheckOutcome
     from twisted_mq.cli.servers import Servers
 
 
@@ -39,7 +39,7 @@ def doctor(store: str | None, config: str | None, local: bool, as_json: bool, se
     from twisted_mq.cli.doctor.checks import COLUMNS, Result
     from twisted_mq.cli.doctor.machine import check_config, check_machine, check_store
 
-    found: list[Check] = [] if local else ask(servers, _cluster)
+    found: list[CheckOutcome] = [] if local else ask(servers, _cluster)
     if local or store or config:
         found += check_machine()
     found += check_config(config) if config else ()
@@ -53,7 +53,7 @@ def doctor(store: str | None, config: str | None, local: bool, as_json: bool, se
         raise SystemExit(1)
 
 
-async def _cluster(admin: AdminContext) -> list[Check]:
+async def _cluster(admin: AdminContext) -> list[CheckOutcome]:
     from twisted_mq.cli.doctor.cluster import check_cluster
 
     return [check async for check in check_cluster(admin)]

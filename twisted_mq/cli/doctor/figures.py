@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from twisted_mq.cli.doctor.checks import Check, Result, graded
+from twisted_mq.cli.doctor.checks import CheckOutcome, Result, graded
 from twisted_mq.config.startup import ALL_ADDRESSES
 
 _UPTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
@@ -16,12 +16,12 @@ DISK_SHORT, DISK_FULL = 0.75, 0.90
 """The defaults of diskMaxUsedSpaceRatio and diskSpaceWarningLevelRatio, if a broker does not report them."""
 
 
-def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
+def clock(where: str, figures: Mapping[str, str], now_ms: int) -> CheckOutcome:
     """Check the clock: a broker reports when it started and how long it runs, together the time of its clock."""
     uptime = _UPTIME.match(figures.get("runtime", ""))
     boot = figures.get("bootTimestamp", "")
     if uptime is None or not boot.isdecimal():
-        return Check("clock", where, Result.UNKNOWN, "it does not report its uptime")
+        return CheckOutcome("clock", where, Result.UNKNOWN, "it does not report its uptime")
     shown = int(boot) + sum(int(part) * unit for part, unit in zip(uptime.groups(), _UNITS_MS, strict=True))
     apart = shown - now_ms
     remedy = "synchronize both clocks with NTP: delays, retention and queries by time depend on them"
@@ -34,12 +34,12 @@ def clock(where: str, figures: Mapping[str, str], now_ms: int) -> Check:
     )
 
 
-def disk(where: str, figures: Mapping[str, str], settings: Mapping[str, str]) -> Check:
+def disk(where: str, figures: Mapping[str, str], settings: Mapping[str, str]) -> CheckOutcome:
     """Check how full the disk of the log is, against the broker's own limits."""
     try:
         used = float(figures["commitLogDiskRatio"])
     except (KeyError, ValueError):
-        return Check("disk", where, Result.UNKNOWN, "it does not report its disk usage")
+        return CheckOutcome("disk", where, Result.UNKNOWN, "it does not report its disk usage")
     short = _percent(settings, "diskMaxUsedSpaceRatio", DISK_SHORT)
     full = _percent(settings, "diskSpaceWarningLevelRatio", DISK_FULL)
     remedy = "free space: `mq store sizes DIR` shows the largest topics; or lower fileReservedTime"
@@ -57,11 +57,11 @@ def _percent(settings: Mapping[str, str], key: str, default: float) -> float:
     return int(text) / 100 if text.isdecimal() else default
 
 
-def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
+def safety(where: str, settings: Mapping[str, str]) -> Iterator[CheckOutcome]:
     """Check whether strangers have free access."""
     address = settings.get("bindAddress")
     if address is None:
-        yield Check("safety", where, Result.UNKNOWN, "it does not report its listen address")
+        yield CheckOutcome("safety", where, Result.UNKNOWN, "it does not report its listen address")
         return
     asks = any(settings.get(key, "").lower() == "true" for key in ("authenticationEnabled", "aclEnable"))
     accounts = "accounts" if asks else "no accounts"
@@ -86,7 +86,7 @@ def safety(where: str, settings: Mapping[str, str]) -> Iterator[Check]:
         )
 
 
-def replication(where: str, settings: Mapping[str, str], slaves: int) -> Iterator[Check]:
+def replication(where: str, settings: Mapping[str, str], slaves: int) -> Iterator[CheckOutcome]:
     """Check that a master that waits for slaves has any."""
     if settings.get("brokerRole") != "SYNC_MASTER":
         return

@@ -7,7 +7,7 @@ import resource
 import stat
 from collections.abc import Iterator, Sequence
 
-from twisted_mq.cli.doctor.checks import Check, Result, graded
+from twisted_mq.cli.doctor.checks import CheckOutcome, Result, graded
 from twisted_mq.cli.doctor.figures import DISK_FULL, DISK_SHORT
 from twisted_mq.config.errors import ConfigError
 from twisted_mq.storage.files.directory import is_locked
@@ -23,7 +23,7 @@ OTHERS = 0o077
 SECRET_TABLES = ("access.json",)
 
 
-def check_config(path: str) -> Iterator[Check]:
+def check_config(path: str) -> Iterator[CheckOutcome]:
     """Check a broker's configuration file, and the store that it names."""
     from twisted_mq.broker.options import BrokerOptions, BrokerRole
     from twisted_mq.config.options import load_options
@@ -32,7 +32,9 @@ def check_config(path: str) -> Iterator[Check]:
     try:
         options = load_options(BrokerOptions, path)
     except ConfigError as error:
-        yield Check("configuration", path, Result.PROBLEM, str(error), f"`mq config check {path}` shows all findings")
+        yield CheckOutcome(
+            "configuration", path, Result.PROBLEM, str(error), f"`mq config check {path}` shows all findings"
+        )
         return
     strangers = options.bind_address in ALL_ADDRESSES
     told_apart = options.ha_shared_secret or options.ha_allowed_slaves
@@ -55,7 +57,7 @@ def check_config(path: str) -> Iterator[Check]:
         yield from check_store(options.store_path_root_dir, options.store_path_commit_log)
 
 
-def check_store(root: str, commit_log: str | None = None) -> Iterator[Check]:
+def check_store(root: str, commit_log: str | None = None) -> Iterator[CheckOutcome]:
     """Check the files of a store. Nothing is opened for writing."""
     paths = StorePaths(root, commit_log)
     running = is_locked(paths.lock)
@@ -72,7 +74,7 @@ def check_store(root: str, commit_log: str | None = None) -> Iterator[Check]:
         yield from _open_files(paths.abort)
 
 
-def check_machine() -> Iterator[Check]:
+def check_machine() -> Iterator[CheckOutcome]:
     """Check the limits of a broker started from here."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield graded(
@@ -87,7 +89,7 @@ def check_machine() -> Iterator[Check]:
     )
 
 
-def _disk(path: str) -> Check:
+def _disk(path: str) -> CheckOutcome:
     disk = disk_space(path)
     used = disk.used_ratio
     remedy = "free space: `mq store sizes` shows the largest topics"
@@ -100,7 +102,7 @@ def _disk(path: str) -> Check:
     )
 
 
-def _permissions(paths: StorePaths) -> Iterator[Check]:
+def _permissions(paths: StorePaths) -> Iterator[CheckOutcome]:
     """Check whether others can read messages and passwords, and whether this user can work with the files."""
     open_to_others: list[str] = []
     closed: list[str] = []
@@ -138,7 +140,7 @@ def _named(paths: Sequence[str], what: str) -> str:
     return f"{', '.join(paths[:MOST_NAMED])}{more} {what}" if paths else ""
 
 
-def _open_files(abort: str) -> Iterator[Check]:
+def _open_files(abort: str) -> Iterator[CheckOutcome]:
     """Check how near the running broker is to its limit; the abort file has its process id. Only Linux reports it."""
     try:
         with open(abort, encoding="ascii") as file:
@@ -147,7 +149,7 @@ def _open_files(abort: str) -> Iterator[Check]:
         with open(f"/proc/{process}/limits", encoding="ascii") as limits:
             limit = next(int(line.split()[3]) for line in limits if line.startswith("Max open files"))
     except (OSError, ValueError, StopIteration):
-        yield Check("descriptors", abort, Result.UNKNOWN, "the system does not report its process")
+        yield CheckOutcome("descriptors", abort, Result.UNKNOWN, "the system does not report its process")
         return
     yield graded(
         "descriptors",

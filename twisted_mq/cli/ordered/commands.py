@@ -14,7 +14,7 @@ from twisted_mq.cli.server_options import reaches_servers
 
 if TYPE_CHECKING:
     from twisted_mq.admin.ordered_states import TopicState
-    from twisted_mq.cli.ordered.session import OrderSession, SessionSettings
+    from twisted_mq.cli.ordered.session import OrderCommandSession, SessionSettings
     from twisted_mq.cli.servers import Servers
 
 HEAD_SECONDS = 10.0
@@ -77,14 +77,14 @@ def create(connection: SessionSettings, topic: str, queues: int, groups: str, to
 
     declared = declare.declaration(topic, queues, groups, together=together)
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         await declare.create(session, declared)
         _print(await _with_heads(session, topic), as_json)
 
     run_session(connection, work)
 
 
-async def _with_heads(session: OrderSession, topic: str) -> TopicState:
+async def _with_heads(session: OrderCommandSession, topic: str) -> TopicState:
     from twisted_mq.admin.ordered_topics import read_state
 
     limit_ms = session.admin.now_ms() + HEAD_SECONDS * 1000
@@ -104,7 +104,7 @@ def show(connection: SessionSettings, topic: str, watch: bool, as_json: bool) ->
     from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.cli.ordered.session import run_session
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         shown = await read_state(session, topic)
         _print(shown, as_json)
         while watch:
@@ -117,7 +117,7 @@ def show(connection: SessionSettings, topic: str, watch: bool, as_json: bool) ->
     run_session(connection, work)
 
 
-async def _state_or_none(session: OrderSession, topic: str) -> TopicState | None:
+async def _state_or_none(session: OrderCommandSession, topic: str) -> TopicState | None:
     """Return the state; None, with a warning, while the coordinator is away: a user who watches wants to see what comes after."""
     from twisted_mq.admin.ordered_topics import read_state
     from twisted_mq.client.ordered.errors import CoordinatorUnreachable
@@ -152,7 +152,7 @@ def retire(connection: SessionSettings, group: str, as_json: bool) -> None:
     from twisted_mq.cli.ordered.groups import left_send_lists, wish
     from twisted_mq.cli.ordered.session import run_session
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         await wish(session, group, retired=True)
         still = await left_send_lists(session, group, HEAD_SECONDS)
         text = f"{group} is retired" + (f"; still in the send lists of {', '.join(still)}" if still else "")
@@ -169,7 +169,7 @@ def restore(connection: SessionSettings, group: str, as_json: bool) -> None:
     from twisted_mq.cli.ordered.groups import wish
     from twisted_mq.cli.ordered.session import run_session
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         await wish(session, group, retired=False)
         _say(f"{group} joins the send lists when it is healthy", {"group": group, "retired": False}, as_json)
 
@@ -186,7 +186,7 @@ def move(connection: SessionSettings, topic: str, queue: str, group: str, as_jso
     from twisted_mq.cli.ordered import groups
     from twisted_mq.cli.ordered.session import run_session
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         lists = await groups.move(session, topic, queue, group)
         text = f"{group} takes the sends of {topic} queue {queue} in epoch {lists.epoch}"
         _say(text, {"topic": topic, "unit": queue, "head": lists.head, "epoch": lists.epoch}, as_json)
@@ -208,7 +208,7 @@ def repair(connection: SessionSettings, topic: str, yes: bool, without: tuple[st
     from twisted_mq.cli.ordered import repair as repairing
     from twisted_mq.cli.ordered.session import run_session
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         found = await repairing.find_repairs(session, topic, without)
         if found and yes:
             await repairing.write_repairs(session, topic, found)
@@ -231,7 +231,7 @@ def delete(connection: SessionSettings, topic: str, as_json: bool) -> None:
     from twisted_mq.cli.ordered import declare
     from twisted_mq.cli.ordered.session import run_session
 
-    async def work(session: OrderSession) -> None:
+    async def work(session: OrderCommandSession) -> None:
         await declare.delete(session, topic)
         _say(f"{topic} is deleted", {"topic": topic, "deleted": True}, as_json)
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from twisted_mq.cli.admin.update_topic import TopicSettings
+from twisted_mq.cli.admin.update_topic import GivenTopicSettings
 from twisted_mq.cli.errors import CliError
-from twisted_mq.cli.ordered.session import COORDINATOR_KEY, OrderSession
+from twisted_mq.cli.ordered.session import COORDINATOR_KEY, OrderCommandSession
 from twisted_mq.client.core.broker_calls import BrokerCalls
 from twisted_mq.client.ordered.errors import OrderedTopicUnknown
 from twisted_mq.client.ordered.topic_units import read_topic
@@ -43,7 +43,7 @@ def declaration(topic: str, queues: int, groups: str, *, together: bool) -> Orde
     return OrderedTopic(topic, queues, names, together)
 
 
-async def create(session: OrderSession, declared: OrderedTopic) -> None:
+async def create(session: OrderCommandSession, declared: OrderedTopic) -> None:
     """Create the topic at the brokers of all groups, then declare it. An unfinished earlier run is finished.
 
     A declared topic may get more groups. Raises CliError for groups that cannot keep order, and for another
@@ -59,10 +59,10 @@ async def create(session: OrderSession, declared: OrderedTopic) -> None:
     await declaring.declare(session.coordinator, declared)
 
 
-async def _create_at(session: OrderSession, master: str, declared: OrderedTopic) -> None:
+async def _create_at(session: OrderCommandSession, master: str, declared: OrderedTopic) -> None:
     """Create the topic unless the broker has it from an earlier run. Raises BrokerError for a topic that is not ordered."""
     mode = ORDER_TOGETHER if declared.together else ORDER_QUEUES
-    settings = TopicSettings(
+    settings = GivenTopicSettings(
         topic=declared.topic,
         read_queues=declared.queues,
         write_queues=declared.queues,
@@ -76,7 +76,7 @@ async def _create_at(session: OrderSession, master: str, declared: OrderedTopic)
         await session.admin.invoke(master, RequestCode.UPDATE_AND_CREATE_TOPIC, settings.header())
 
 
-async def _known_at(session: OrderSession, master: str, topic: str) -> TopicConfig | None:
+async def _known_at(session: OrderCommandSession, master: str, topic: str) -> TopicConfig | None:
     try:
         answer = await session.admin.invoke(
             master, RequestCode.GET_TOPIC_CONFIG, GetTopicConfigRequestHeader(topic=topic)
@@ -88,7 +88,7 @@ async def _known_at(session: OrderSession, master: str, topic: str) -> TopicConf
     return decode_body(TopicConfigAndQueueMapping, answer.body)
 
 
-async def _master(session: OrderSession, cluster: ClusterInfo, group: str) -> str:
+async def _master(session: OrderCommandSession, cluster: ClusterInfo, group: str) -> str:
     """Return the master's address. Raises CliError if the group cannot keep order."""
     addresses = _addresses(cluster, group)
     if MASTER_ID not in addresses:
@@ -105,7 +105,7 @@ async def _master(session: OrderSession, cluster: ClusterInfo, group: str) -> st
     return addresses[MASTER_ID]
 
 
-async def _check_settings(session: OrderSession, broker: str, address: str, *, is_slave: bool) -> None:
+async def _check_settings(session: OrderCommandSession, broker: str, address: str, *, is_slave: bool) -> None:
     config = await BrokerCalls(session.admin.client).broker_config(address)
     if not config.get(COORDINATOR_KEY):
         raise CliError(
@@ -139,7 +139,7 @@ async def _known_groups(coordinator: ICoordinator, declared: OrderedTopic) -> tu
     return known.groups
 
 
-async def _refuse_messages(session: OrderSession, group: str, master: str, topic: str) -> None:
+async def _refuse_messages(session: OrderCommandSession, group: str, master: str, topic: str) -> None:
     """Refuse a topic with messages: a declaration starts new epochs, and would take them for its own. Raises CliError."""
     if await _known_at(session, master, topic) is None:
         return
@@ -151,7 +151,7 @@ async def _refuse_messages(session: OrderSession, group: str, master: str, topic
         )
 
 
-async def delete(session: OrderSession, topic: str) -> None:
+async def delete(session: OrderCommandSession, topic: str) -> None:
     """Remove the declaration, then delete the topic with its messages at all brokers and the name servers.
 
     Raises OrderedTopicUnknown.
@@ -162,7 +162,7 @@ async def delete(session: OrderSession, topic: str) -> None:
     await _delete_at_brokers(session, declared)
 
 
-async def _delete_at_brokers(session: OrderSession, declared: OrderedTopic) -> None:
+async def _delete_at_brokers(session: OrderCommandSession, declared: OrderedTopic) -> None:
     cluster = await session.admin.cluster_info()
     brokers = cluster.broker_addr_table or {}
     for group in declared.groups:
@@ -182,7 +182,7 @@ async def _delete_at_brokers(session: OrderSession, declared: OrderedTopic) -> N
             await session.admin.delete_route(server, name, declared.topic)
 
 
-async def _unless_missing(session: OrderSession, master: str, topic: str) -> None:
+async def _unless_missing(session: OrderCommandSession, master: str, topic: str) -> None:
     try:
         await session.admin.delete_topic(master, topic)
     except BrokerError as error:

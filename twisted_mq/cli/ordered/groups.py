@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twisted_mq.cli.errors import CliError
-from twisted_mq.cli.ordered.session import OrderSession
+from twisted_mq.cli.ordered.session import OrderCommandSession
 from twisted_mq.client.ordered.group_states import read_groups
 from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.coordination.interfaces import Conflict, Create, Put
@@ -18,7 +18,7 @@ LOOK_SECONDS = 0.2
 """The interval at which the send lists are checked for a group."""
 
 
-async def wish(session: OrderSession, group: str, *, retired: bool) -> None:
+async def wish(session: OrderCommandSession, group: str, *, retired: bool) -> None:
     """Record the wish for a group. Raises CliError if no ordered topic and no broker knows it."""
     coordinator = session.coordinator
     await _check_known(session, group)
@@ -30,7 +30,7 @@ async def wish(session: OrderSession, group: str, *, retired: bool) -> None:
         await coordinator.commit([Put(group_path(group), data, None)])
 
 
-async def _check_known(session: OrderSession, group: str) -> None:
+async def _check_known(session: OrderCommandSession, group: str) -> None:
     known = {
         group for topic in await _topics(session) for group in (await read_topic(session.coordinator, topic)).groups
     }
@@ -43,11 +43,11 @@ async def _check_known(session: OrderSession, group: str) -> None:
         )
 
 
-async def _topics(session: OrderSession) -> tuple[str, ...]:
+async def _topics(session: OrderCommandSession) -> tuple[str, ...]:
     return await session.coordinator.children(TOPICS)
 
 
-async def sending_units(session: OrderSession, group: str) -> list[str]:
+async def sending_units(session: OrderCommandSession, group: str) -> list[str]:
     """Return TOPIC/UNIT of each unit whose send list has the group."""
     found = []
     for topic in await _topics(session):
@@ -58,7 +58,7 @@ async def sending_units(session: OrderSession, group: str) -> list[str]:
     return found
 
 
-async def _lists(session: OrderSession, topic: str, unit: str) -> Lists | None:
+async def _lists(session: OrderCommandSession, topic: str, unit: str) -> Lists | None:
     node = await session.coordinator.read(unit_path(topic, unit))
     try:
         return None if node is None else decode_lists(unit_path(topic, unit), node.data)
@@ -66,7 +66,7 @@ async def _lists(session: OrderSession, topic: str, unit: str) -> Lists | None:
         return None  # no producer sends there
 
 
-async def left_send_lists(session: OrderSession, group: str, seconds: float) -> list[str]:
+async def left_send_lists(session: OrderCommandSession, group: str, seconds: float) -> list[str]:
     """Return the units that still have the group in their send lists after at most that time; empty when it has left all."""
     limit_ms = session.admin.now_ms() + seconds * 1000
     while (units := await sending_units(session, group)) and session.admin.now_ms() < limit_ms:
@@ -74,7 +74,7 @@ async def left_send_lists(session: OrderSession, group: str, seconds: float) -> 
     return units
 
 
-async def move(session: OrderSession, topic: str, queue: str, group: str) -> Lists:
+async def move(session: OrderCommandSession, topic: str, queue: str, group: str) -> Lists:
     """Hand the sends of a queue over. Raises CliError if a rule forbids it now."""
     declared = await read_topic(session.coordinator, topic)
     if queue not in declared.units:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import attrs
 
 from twisted_mq.cli.errors import CliError
-from twisted_mq.cli.ordered.session import OrderSession
+from twisted_mq.cli.ordered.session import OrderCommandSession
 from twisted_mq.client.ordered.group_states import GroupState, read_groups
 from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.coordination.election import DIGITS
@@ -50,7 +50,7 @@ class Repair:
         }
 
 
-async def find_repairs(session: OrderSession, topic: str, without: Collection[str]) -> list[Repair]:
+async def find_repairs(session: OrderCommandSession, topic: str, without: Collection[str]) -> list[Repair]:
     """Return the repairs of all units whose lists are older than a store.
 
     Raises CliError if a group did not report what its store holds, unless it is one of `without`.
@@ -81,7 +81,7 @@ async def _find(coordinator: ICoordinator, topic: str, unit: str) -> Repair | No
     return None if lists.overtaken_by is None else Repair(unit, node.version, lists, repaired(lists))
 
 
-async def write_repairs(session: OrderSession, topic: str, repairs: Collection[Repair]) -> None:
+async def write_repairs(session: OrderCommandSession, topic: str, repairs: Collection[Repair]) -> None:
     """Write the lists of the repairs, after everything else that the coordinator forgot. Raises CliError."""
     coordinator = session.coordinator
     groups = sorted({mark.group for repair in repairs for mark in repair.before.stores})
@@ -97,7 +97,7 @@ async def write_repairs(session: OrderSession, topic: str, repairs: Collection[R
             raise CliError(f"queue {repair.unit}: its lists have changed", "run the command again") from error
 
 
-async def _consumer_groups(session: OrderSession, topic: str, states: Collection[GroupState]) -> list[str]:
+async def _consumer_groups(session: OrderCommandSession, topic: str, states: Collection[GroupState]) -> list[str]:
     """Return the consumer groups that have committed offsets at a broker: what they have not consumed counts."""
     found: set[str] = set()
     for state in states:

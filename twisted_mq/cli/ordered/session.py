@@ -38,14 +38,14 @@ class SessionSettings:
 
 
 @attrs.frozen
-class OrderSession(ordered_topics.OrderSession):
+class OrderCommandSession(ordered_topics.OrderSession):
     """The session of a command, which may print warnings."""
 
     admin: AdminContext
     coordinator: ICoordinator
 
 
-Work = Callable[[OrderSession], Coroutine["Deferred[Any]", Any, None]]
+Work = Callable[[OrderCommandSession], Coroutine["Deferred[Any]", Any, None]]
 
 
 def run_session(connection: SessionSettings, work: Work) -> None:
@@ -68,7 +68,7 @@ async def _in_session(coordinator: ICoordinator, address: str, admin: AdminConte
     try:
         await coordinator.start()
         try:
-            await work(OrderSession(admin, coordinator))
+            await work(OrderCommandSession(admin, coordinator))
         finally:
             await coordinator.stop()
     except CoordinationError as error:

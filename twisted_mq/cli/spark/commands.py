@@ -43,7 +43,7 @@ def spark() -> None:
     """
 
 
-class Option(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+class SparkOption(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
     """A NAME=VALUE argument."""
 
     name = "name=value"
@@ -113,7 +113,7 @@ fail_on_data_loss = click.option(
 )
 @click.option(
     "--catalog",
-    type=Option(),
+    type=SparkOption(),
     multiple=True,
     help="Property of the catalog of an Iceberg table: type=rest, uri=...; may be repeated. By default a file in --out.",
 )
@@ -201,7 +201,7 @@ def _access(servers: Servers) -> dict[str, str]:
 @click.option(
     "--option",
     "options",
-    type=Option(),
+    type=SparkOption(),
     multiple=True,
     help="Option of the sink, such as accessKey=...; may be repeated.",
 )

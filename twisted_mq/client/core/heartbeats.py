@@ -14,7 +14,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.text.java import java_hash
-from twisted_mq.routing.route_cache import BrokerAddress, RouteCache
+from twisted_mq.routing.route_cache import RouteCache, RoutedBroker
 
 
 class Heartbeats:
@@ -56,7 +56,7 @@ class Heartbeats:
         self._greeted |= {one.address for one in brokers}
         await together(self.send_to(broker) for broker in brokers)
 
-    async def send_to(self, broker: BrokerAddress) -> bool:
+    async def send_to(self, broker: RoutedBroker) -> bool:
         """Send all members to one broker; log a failure. Return whether the broker accepted it."""
         data = HeartbeatData(
             client_id=self._client_id,
@@ -90,7 +90,7 @@ class Heartbeats:
         )
 
     async def _unregister_from(
-        self, broker: BrokerAddress, producer_group: str | None, consumer_group: str | None
+        self, broker: RoutedBroker, producer_group: str | None, consumer_group: str | None
     ) -> None:
         try:
             await self._calls.unregister(
@@ -103,7 +103,7 @@ class Heartbeats:
         """Return whether the routes name a broker that has not had a heartbeat yet."""
         return bool({one.address for one in self._routes.brokers()} - self._greeted)
 
-    def connected(self, address: str) -> list[BrokerAddress]:
+    def connected(self, address: str) -> list[RoutedBroker]:
         """Note a new connection. Return the brokers that forgot this client when their previous connection ended."""
         self._shown.pop(address, None)
         if address not in self._was_connected:

@@ -13,7 +13,7 @@ from twisted.internet import interfaces
 
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.names.routes import MASTER_ID
-from twisted_mq.routing.route_cache import BrokerAddress
+from twisted_mq.routing.route_cache import RoutedBroker
 
 SOONEST_SECONDS = 0.5
 PART = 60.0
@@ -64,7 +64,7 @@ class Outages:
             if master == address:
                 self.begin(address, f"broker={name} {reason}")
 
-    def routes_changed(self, brokers: Iterable[BrokerAddress]) -> None:
+    def routes_changed(self, brokers: Iterable[RoutedBroker]) -> None:
         """Take all brokers that routes name now. A master that is no longer among them is in an outage until it is back."""
         now = {one.broker_name: one.address for one in brokers if one.broker_id == MASTER_ID}
         for name, address in self._masters.items():

@@ -12,7 +12,7 @@ from twisted_mq.admin.dead_letters import dead_letters, fresh, given_up_by, orig
 from twisted_mq.admin.dead_letters import resend as resend_all
 from twisted_mq.admin.found_messages import find_message
 from twisted_mq.admin.message_value import message_line
-from twisted_mq.admin.queues import QueueReader
+from twisted_mq.admin.queues import TopicReader
 from twisted_mq.admin.sending import started_producer
 from twisted_mq.console.answers import Answer, BadInput, Download, NotThere, Page, Redirect
 from twisted_mq.console.forms import link
@@ -68,7 +68,7 @@ async def group(visit: Visit) -> Answer:
     return Page("dead_letters_of.html", {**values, "dlq_topic": topic})
 
 
-async def _newest(reader: QueueReader, queues: Iterable[MessageQueue]) -> list[MessageExt]:
+async def _newest(reader: TopicReader, queues: Iterable[MessageQueue]) -> list[MessageExt]:
     found: list[MessageExt] = []
     for queue in queues:
         first, end = await reader.span(queue, None, None)
@@ -131,7 +131,7 @@ async def stop(visit: Visit) -> Answer:
 async def export(visit: Visit) -> Answer:
     """Export all dead letters of a group, one JSON object per line."""
     name = visit.needed("name", "The group's name")
-    reader = await QueueReader.of(visit.admin, DLQ_PREFIX + name)
+    reader = await TopicReader.of(visit.admin, DLQ_PREFIX + name)
     lines: list[bytes] = []
     total = 0
     async for _, message in dead_letters(visit.admin, reader, name, begin_anew=True):

@@ -14,7 +14,7 @@ from twisted_mq.console.answers import Answer, BadInput, NotThere, Page, Redirec
 from twisted_mq.console.forms import link, when
 from twisted_mq.console.pages.group_settings import at_brokers
 from twisted_mq.console.subscriptions import conflicts
-from twisted_mq.console.visit import Slice, Visit, cut
+from twisted_mq.console.visit import ListPage, Visit, cut
 from twisted_mq.console.wide import ManyQueues, lag_of, move_of, queues_of_group
 from twisted_mq.protocol.bodies import ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MessageQueue
 from twisted_mq.protocol.errors import ProtocolError
@@ -31,7 +31,7 @@ FIRST_MS = 0
 
 
 @attrs.frozen
-class GroupState:
+class ConsumerGroupState:
     """The state of a group; None for values that no broker can report."""
 
     name: str
@@ -60,7 +60,7 @@ class GroupState:
         return max(known, default=None)
 
 
-async def group_state(admin: AdminCalls, name: str) -> GroupState:
+async def group_state(admin: AdminCalls, name: str) -> ConsumerGroupState:
     """Ask the group's brokers for its state."""
     connection: ConsumerConnection | None = None
     stats: ConsumeStats | None = None
@@ -71,11 +71,11 @@ async def group_state(admin: AdminCalls, name: str) -> GroupState:
     try:
         queues = await queues_of_group(admin, name)
         if queues.are_many:
-            return GroupState(name, connection, queues=queues)
+            return ConsumerGroupState(name, connection, queues=queues)
         stats = await consume_stats(admin, name)
     except (ProtocolError, RemotingError):
-        return GroupState(name, connection)
-    return GroupState(name, connection, queue_lags(stats, admin.now_ms()), stats.consume_tps)
+        return ConsumerGroupState(name, connection)
+    return ConsumerGroupState(name, connection, queue_lags(stats, admin.now_ms()), stats.consume_tps)
 
 
 async def groups(visit: Visit) -> Answer:
@@ -143,17 +143,17 @@ async def group(visit: Visit) -> Answer:
     return Page("group.html", values)
 
 
-async def _lags(visit: Visit, state: GroupState) -> Slice[QueueLag]:
+async def _lags(visit: Visit, state: ConsumerGroupState) -> ListPage[QueueLag]:
     """Return a page of how far the group is in each queue."""
     number, queues = visit.number("page", "The page", 1, 1), state.queues
     if queues is None:
         return cut(state.lags or (), number)
     page = queues.page(number)
     rows = await concurrently(lambda queue: lag_of(visit.admin, queues, state.name, queue), page.rows)
-    return Slice(rows, page.number, page.pages, page.total)
+    return ListPage(rows, page.number, page.pages, page.total)
 
 
-async def _members(admin: AdminCalls, state: GroupState) -> list[GroupClient]:
+async def _members(admin: AdminCalls, state: ConsumerGroupState) -> list[GroupClient]:
     found = [
         GroupClient(one.client_id, one.client_addr, one.language, version_name(one.version))
         for one in (state.connection.connection_set if state.connection else ())
@@ -212,7 +212,7 @@ async def preview(visit: Visit) -> Answer:
     if queues.are_many:
         page = queues.page(number)
         moves = await concurrently(lambda queue: move_of(admin, queues, goal.group, queue, goal.time_ms), page.rows)
-        shown = Slice(moves, page.number, page.pages, page.total)
+        shown = ListPage(moves, page.number, page.pages, page.total)
     else:
         moves = await planned_moves(admin, goal.group, await goals_of_time(admin, goal.topic, route, goal.time_ms))
         shown = cut(moves, number)

@@ -9,13 +9,13 @@ from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.errors import AdminError
 from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
-from twisted_mq.admin.queues import QueueReader, readable_queues
+from twisted_mq.admin.queues import TopicReader, readable_queues
 from twisted_mq.admin.traces import traces_of
 from twisted_mq.console.answers import Answer, BadInput, Download, Page, Redirect
 from twisted_mq.console.bodies import VIEWS, body_view
 from twisted_mq.console.forms import link, said
 from twisted_mq.console.timeline import Timeline, timeline
-from twisted_mq.console.visit import Slice, Visit, cut
+from twisted_mq.console.visit import ListPage, Visit, cut
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError, RocketMQError
@@ -54,14 +54,14 @@ async def messages(visit: Visit) -> Answer:
     return Page("messages.html", values)
 
 
-async def _queues(visit: Visit, topic: str) -> Slice[MessageQueue]:
+async def _queues(visit: Visit, topic: str) -> ListPage[MessageQueue]:
     """Return the queues of a topic that a page searches."""
     route = await visit.admin.topic_route(topic)
     return cut(readable_queues(topic, route), visit.number("page", "The page", 1, 1))
 
 
 async def _found(
-    visit: Visit, way: str, topic: str, queues: Slice[MessageQueue] | None
+    visit: Visit, way: str, topic: str, queues: ListPage[MessageQueue] | None
 ) -> tuple[list[MessageExt] | None, list[str]]:
     """Return the messages, or None if a form is not filled in, and the brokers that cannot be asked."""
     begin_ms, end_ms = visit.time_ms("begin", "From"), visit.time_ms("end", "To")
@@ -85,7 +85,7 @@ async def _stored_between(
     """Return each queue's first messages from a time on, or its last ones without a time; and the brokers that cannot be
     asked.
     """
-    reader = await QueueReader.of(admin, topic)
+    reader = await TopicReader.of(admin, topic)
     problems: dict[str, None] = {}
 
     async def of_queue(queue: MessageQueue) -> list[MessageExt]:

@@ -24,7 +24,7 @@ from twisted_mq.admin.topics import (
 from twisted_mq.client.producing.send_result import SendStatus
 from twisted_mq.console.answers import Answer, BadInput, Page, Redirect
 from twisted_mq.console.forms import link, said
-from twisted_mq.console.visit import Slice, Visit, cut
+from twisted_mq.console.visit import ListPage, Visit, cut
 from twisted_mq.console.wide import ManyQueues, offset_of
 from twisted_mq.protocol.bodies import MessageQueue, TopicConfig, TopicOffset, TopicRouteData
 from twisted_mq.protocol.errors import ProtocolError
@@ -167,7 +167,7 @@ async def _queues(admin: AdminCalls, name: str, route: TopicRouteData) -> tuple[
     return sorted(found, key=lambda row: row.queue), problems
 
 
-async def _shown_queues(admin: AdminCalls, every: ManyQueues, number: int) -> tuple[Slice[QueueRow], list[str]]:
+async def _shown_queues(admin: AdminCalls, every: ManyQueues, number: int) -> tuple[ListPage[QueueRow], list[str]]:
     """Return the same for the queues of one page."""
     page = every.page(number)
     problems: dict[str, None] = {}
@@ -180,7 +180,7 @@ async def _shown_queues(admin: AdminCalls, every: ManyQueues, number: int) -> tu
             return None
 
     rows = [one for one in await concurrently(row, page.rows) if one is not None]
-    return Slice(rows, page.number, page.pages, page.total), list(problems)
+    return ListPage(rows, page.number, page.pages, page.total), list(problems)
 
 
 async def _at_broker(admin: AdminCalls, name: str, broker_name: str, address: str) -> TopicAtBroker:

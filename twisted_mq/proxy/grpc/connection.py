@@ -40,7 +40,7 @@ from twisted_mq.protocol.layouts.http2_frame import STREAM_BITS, ErrorCode
 from twisted_mq.proxy.grpc.calls import Call, Method, Methods
 from twisted_mq.proxy.grpc.field_counts import SMALL_BYTES, check_fields
 from twisted_mq.proxy.grpc.framing import MessageDecoder
-from twisted_mq.proxy.grpc.limits import Allowance, Bucket, Limits
+from twisted_mq.proxy.grpc.limits import Allowance, Bucket, ConnectionLimits
 from twisted_mq.proxy.grpc.metadata import RESPONSE_HEADERS, CallHead, NotGrpc, is_plain, read_head
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus, Headers, status_headers
 from twisted_mq.remoting.budget import Budget
@@ -83,7 +83,7 @@ class Shared:
 
     methods: Methods
     clock: interfaces.IReactorTime
-    limits: Limits = attrs.field(factory=Limits)
+    limits: ConnectionLimits = attrs.field(factory=ConnectionLimits)
     budget: Budget[GrpcConnection] = attrs.field(factory=Budget)
     rotation: Rotation = attrs.field(default=attrs.Factory(lambda self: Rotation(self.clock), takes_self=True))
     calls: int = 0
@@ -119,7 +119,7 @@ class Gathered:
 
 
 @attrs.define(eq=False)
-class Stream:
+class CallStream:
     """A stream: the received part of its request, and the answers that wait to be sent."""
 
     call: Call
@@ -161,19 +161,19 @@ class GrpcConnection(protocol.Protocol):
         )
         self._http2 = ServerConnection(settings, REPEATED)
         """Its first frames are sent with the answer to the first bytes: these show whether TLS is used below."""
-        self._streams: dict[int, Stream] = {}
+        self._streams: dict[int, CallStream] = {}
         self._gathered: Gathered | None = None
         """Calls of this read that are handled together at its end, or before something else that concerns calls."""
         self._begun: dict[int, tuple[RequestReceived, dict[bytes, bytes], Method]] = {}
         """Calls of this read that may be gathered once their message comes, by stream, each with its headers by name. Clients
         send many headers in a row."""
-        self._filled: dict[Stream, None] = {}
+        self._filled: dict[CallStream, None] = {}
         """Streams that have something to send since the last flush."""
         self._buckets = {kind: Bucket(allowance) for kind, allowance in ALLOWANCES.items()}
         self._empty_data = Bucket(EMPTY_DATA)
         self._incomplete = 0
         self._unsent = 0
-        self._stalled: dict[Stream, None] = {}
+        self._stalled: dict[CallStream, None] = {}
         """Streams whose answers wait for room in the client's windows."""
         self._has_room = False
         """True if windows grew since the last flush."""
@@ -431,7 +431,7 @@ class GrpcConnection(protocol.Protocol):
         for event, _ in gathered.events:
             self._failed(reason, self._opened(event, gathered))
 
-    def _opened(self, event: RequestReceived, gathered: Gathered) -> Stream:
+    def _opened(self, event: RequestReceived, gathered: Gathered) -> CallStream:
         """Return the stream of a gathered call whose answer does not leave now."""
         stream = self._open(event.stream_id, read_head(dict(event.headers)), gathered.method)
         stream.started = True
@@ -464,13 +464,13 @@ class GrpcConnection(protocol.Protocol):
         if event.ended:
             self._request_ended(stream_id)
 
-    def _open(self, stream_id: int, head: CallHead, method: Method) -> Stream:
+    def _open(self, stream_id: int, head: CallHead, method: Method) -> CallStream:
         """Return the stream of a new call."""
         shared, now = self._shared, self._seconds()
         deadline = None if head.timeout_seconds is None else now + head.timeout_seconds
         call = Call(stream_id, head, self.remote_address, shared.clock, deadline, self)
         decoder = MessageDecoder(self._limits.message_bytes, head.encoding, self._limits.inflated_bytes)
-        stream = self._streams[stream_id] = Stream(call, method, decoder, now)
+        stream = self._streams[stream_id] = CallStream(call, method, decoder, now)
         shared.calls += 1
         return stream
 
@@ -499,7 +499,7 @@ class GrpcConnection(protocol.Protocol):
         if stream_id in self._streams:
             self._count_incomplete(stream, stream.decoder.incomplete_bytes)
 
-    def _count_incomplete(self, stream: Stream, size: int) -> None:
+    def _count_incomplete(self, stream: CallStream, size: int) -> None:
         """Set how many bytes of an unfinished message of this stream are held."""
         if size == stream.incomplete:
             return
@@ -509,7 +509,7 @@ class GrpcConnection(protocol.Protocol):
         if slowest is not None:
             slowest.cut("incomplete requests use too much memory, and its requests are the oldest")
 
-    def _message(self, stream: Stream, message: bytes) -> None:
+    def _message(self, stream: CallStream, message: bytes) -> None:
         """Parse a message and hand it to its call. Raises GrpcError."""
         check_fields(stream.method.request, message)
         try:
@@ -526,7 +526,7 @@ class GrpcConnection(protocol.Protocol):
         else:
             raise GrpcError(GrpcStatus.INTERNAL, "more than one message in a call that takes one")
 
-    def _guard(self, stream: Stream, tell: Callable[..., object], *arguments: object) -> None:
+    def _guard(self, stream: CallStream, tell: Callable[..., object], *arguments: object) -> None:
         """Call a handler. An exception ends the call."""
         try:
             tell(*arguments)
@@ -586,7 +586,7 @@ class GrpcConnection(protocol.Protocol):
 
     # calls
 
-    def _start(self, stream: Stream, *arguments: object) -> None:
+    def _start(self, stream: CallStream, *arguments: object) -> None:
         stream.started = True
         stream.request = None
         try:
@@ -614,18 +614,18 @@ class GrpcConnection(protocol.Protocol):
         result.addCallbacks(self._answered, self._failed, callbackArgs=(stream,), errbackArgs=(stream,))
         self._watch_deadline(stream)
 
-    def _watch_deadline(self, stream: Stream) -> None:
+    def _watch_deadline(self, stream: CallStream) -> None:
         if stream.trailers is not None or stream.call.is_over:
             return
         remaining = stream.call.remaining_seconds()
         if remaining is not None:
             stream.timer = self._shared.clock.callLater(remaining, self._late, stream)
 
-    def _late(self, stream: Stream) -> None:
+    def _late(self, stream: CallStream) -> None:
         stream.timer = None
         self.end(stream.call, GrpcStatus.DEADLINE_EXCEEDED, "deadline exceeded")
 
-    def _answered(self, result: Any, stream: Stream) -> None:
+    def _answered(self, result: Any, stream: CallStream) -> None:
         stream.running = None
         if stream.call.is_over or stream.trailers is not None:
             return
@@ -633,7 +633,7 @@ class GrpcConnection(protocol.Protocol):
             stream.outgoing += stream.call.framed(result)
         self.end(stream.call, GrpcStatus.OK, "")
 
-    def _failed(self, reason: failure.Failure, stream: Stream) -> None:
+    def _failed(self, reason: failure.Failure, stream: CallStream) -> None:
         stream.running = None
         error = reason.value
         if isinstance(error, GrpcError):
@@ -684,7 +684,7 @@ class GrpcConnection(protocol.Protocol):
             running.cancel()
         self._pump_soon(stream)
 
-    def _pump(self, stream: Stream) -> None:
+    def _pump(self, stream: CallStream) -> None:
         """Write as much of the waiting data as the windows allow."""
         if (self._closing and not self.connected_now) or stream.call.stream_id not in self._streams:
             return
@@ -733,7 +733,7 @@ class GrpcConnection(protocol.Protocol):
             waiting, stream.waiting = stream.waiting, None
             waiting.callback(None)
 
-    def _count_unsent(self, stream: Stream) -> None:
+    def _count_unsent(self, stream: CallStream) -> None:
         """Count what waits in a stream."""
         size = len(stream.outgoing)
         if size == stream.unsent:
@@ -746,7 +746,7 @@ class GrpcConnection(protocol.Protocol):
         if largest is not None:
             largest.cut("waiting answers use too much memory, and it does not read its answers")
 
-    def _done(self, stream: Stream) -> None:
+    def _done(self, stream: CallStream) -> None:
         """Close a stream whose trailers are written."""
         confirm, stream.confirm = stream.confirm, None
         if confirm is not None:
@@ -755,7 +755,7 @@ class GrpcConnection(protocol.Protocol):
                 self.cut("it does not answer the ping behind its answers")
         self._forget(stream)
 
-    def _forget(self, stream: Stream) -> None:
+    def _forget(self, stream: CallStream) -> None:
         """Release the bytes of a closed stream."""
         if self._streams.pop(stream.call.stream_id, None) is None:
             return
@@ -869,7 +869,7 @@ class GrpcConnection(protocol.Protocol):
         if self.connected_now:
             self.transport.abortConnection()
 
-    def _pump_soon(self, stream: Stream) -> None:
+    def _pump_soon(self, stream: CallStream) -> None:
         """Pump at the end of the present read or turn, so that all answers of it leave in few frames and one write."""
         self._filled[stream] = None
         if not self._reading and self._writing is None:

@@ -8,7 +8,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 
 @attrs.frozen(kw_only=True)
-class Limits:
+class ConnectionLimits:
     """Limits of each connection of a server."""
 
     message_bytes: int = 136_314_880

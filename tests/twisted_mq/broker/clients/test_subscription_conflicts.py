@@ -9,7 +9,7 @@ import pytest
 from twisted_mq.broker.clients import subscription_conflicts
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import ClientChannelInfo
-from twisted_mq.broker.clients.subscription_conflicts import SubscriptionConflict
+from twisted_mq.broker.clients.subscription_conflicts import DifferingSubscriptions
 from twisted_mq.protocol.bodies import ConsumerData
 from twisted_mq.protocol.messages.subscription import build_subscription
 
@@ -19,7 +19,7 @@ class Group:
 
     def __init__(self) -> None:
         self.manager = ConsumerManager(lambda group: None)
-        self.told: list[SubscriptionConflict] = []
+        self.told: list[DifferingSubscriptions] = []
         self.manager.conflicts.on_conflict.append(self.told.append)
 
     def hear(self, client_id: str, model: str | None = "CLUSTERING", channel: Any = None, **expressions: str) -> None:

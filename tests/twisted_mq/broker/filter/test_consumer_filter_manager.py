@@ -10,7 +10,7 @@ import pytest
 from twisted_mq.broker.filter import consumer_filter_manager
 from twisted_mq.broker.filter.bloom_filter import BloomFilter
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
-from twisted_mq.broker.filter.consumer_filter_manager import CLEAN_AFTER_MS, ConsumerFilterManager, Room
+from twisted_mq.broker.filter.consumer_filter_manager import CLEAN_AFTER_MS, CompileRoom, ConsumerFilterManager
 from twisted_mq.broker.filter.errors import ExpressionError
 from twisted_mq.protocol.bodies import SubscriptionData
 
@@ -86,7 +86,7 @@ def test_new_expressions_of_one_heartbeat_are_bounded_and_the_next_brings_the_re
     long = [sql(f"a{number} = '{'x' * 3000}'" + " AND" * (number == 0), topic=f"T{number}") for number in range(5)]
 
     def heartbeat():
-        room = Room()
+        room = CompileRoom()
         return manager.register("g", long[:3], NOW, room) | manager.register("h", long[3:], NOW, room)
 
     known = []

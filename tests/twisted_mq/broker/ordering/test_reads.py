@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.twisted_mq.broker.ordering.test_terms import in_memory, put, terms
-from twisted_mq.broker.ordering.passed_over import PassedOver
+from twisted_mq.broker.ordering.passed_over import PassedOverMessages
 from twisted_mq.broker.ordering.reads import EARLIER_TERM, HandedOut
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.protocol.bodies import TopicConfig
@@ -88,7 +88,7 @@ def test_slave_that_sends_a_reader_on_to_the_term_tells_what_its_group_passed_ov
     offsets = SimpleNamespace(query=lambda *_: committed)
     broker: Any = SimpleNamespace(store=store, consumers=None, offsets=offsets)
     path = tmp_path / "passed.json"
-    passed_over = PassedOver(PassedOverTable(str(path)), terms(store), lambda: 1_795_217_217_000)
+    passed_over = PassedOverMessages(PassedOverTable(str(path)), terms(store), lambda: 1_795_217_217_000)
     reads = HandedOut(broker, units, terms(store), None, passed_over)  # type: ignore[arg-type]
     for _ in range(2):
         found = reads.read(TopicConfig("T"), 0, offset, "C", lambda: pytest.fail("nothing is read below the term"))

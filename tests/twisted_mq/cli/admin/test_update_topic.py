@@ -5,7 +5,7 @@ from tests.twisted_mq.cli.admin.recorded import run
 from twisted_mq.cli.admin.calls import ClusterUnknown
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.update_topic import (
-    TopicSettings,
+    GivenTopicSettings,
     attributes_text,
     merge_order,
     parse_attributes,
@@ -44,14 +44,14 @@ class NameServer:
 
 
 def test_defaults_are_apaches():
-    assert read_settings(CommandLine({"t": "T", "b": "x"})) == TopicSettings("T", 8, 8, 6, 0, False, {})
+    assert read_settings(CommandLine({"t": "T", "b": "x"})) == GivenTopicSettings("T", 8, 8, 6, 0, False, {})
 
 
 def test_every_option_reaches_the_settings():
     line = CommandLine(
         {"t": " T ", "r": "1", "w": "2", "p": "4", "o": "TRUE", "u": "true", "s": "true", "a": "+k=v,-x"}
     )
-    assert read_settings(line) == TopicSettings("T", 1, 2, 4, 3, True, {"+k": "v", "-x": ""})
+    assert read_settings(line) == GivenTopicSettings("T", 1, 2, 4, 3, True, {"+k": "v", "-x": ""})
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from twisted_mq.proxy import messages as v2
 from twisted_mq.proxy.grpc import connection
 from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.framing import frame
-from twisted_mq.proxy.grpc.limits import Limits
+from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
 from twisted_mq.remoting.rotation import CROWD_SECONDS
 
@@ -236,7 +236,7 @@ class FlowControlTests(SynchronousTestCase):
                 await call.send(StringValue(value="x" * 100_000))
                 sent.append(number)
 
-        wire = Wire(methods(many=many), Limits(unsent_bytes=150_000))
+        wire = Wire(methods(many=many), ConnectionLimits(unsent_bytes=150_000))
         stream = wire.begin(MANY)
         wire.client.send_data(stream, message("go"), end_stream=True)
         wire.send()
@@ -302,7 +302,7 @@ class FlowControlTests(SynchronousTestCase):
         self.assertEqual(wire.texts(stream), [text])
 
     def test_length_past_the_limit_is_refused_before_its_bytes_come(self):
-        wire = Wire(methods(), Limits(message_bytes=1000))
+        wire = Wire(methods(), ConnectionLimits(message_bytes=1000))
         stream = wire.begin(ECHO)
         wire.client.send_data(stream, b"\0\x7f\xff\xff\xff")
         wire.exchange()
@@ -401,7 +401,7 @@ class AttackTests(SynchronousTestCase):
         self.assert_cut(wire, ErrorCodes.ENHANCE_YOUR_CALM)
 
     def test_more_streams_than_allowed(self):
-        wire = Wire(methods(talk=lambda call: None), Limits(streams=10))
+        wire = Wire(methods(talk=lambda call: None), ConnectionLimits(streams=10))
         with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
             for stream in range(1, 24, 2):
                 if not wire.is_closed:
@@ -410,7 +410,7 @@ class AttackTests(SynchronousTestCase):
         self.assertTrue(wire.is_closed)
 
     def test_calls_past_the_servers_limit_are_refused(self):
-        wire = Wire(methods(talk=lambda call: None), Limits(calls=10))
+        wire = Wire(methods(talk=lambda call: None), ConnectionLimits(calls=10))
         for _ in range(10):
             wire.begin(TALK)
         wire.exchange()
@@ -679,7 +679,7 @@ class ManyStreamsTests(SynchronousTestCase):
         self.assertEqual((len(connection.streams), self.wire.is_closed), (200, False))
 
     def test_reset_streams_make_room_on_a_full_connection(self):
-        wire = Wire(methods(talk=lambda call: None), Limits(streams=3))
+        wire = Wire(methods(talk=lambda call: None), ConnectionLimits(streams=3))
         for _ in range(3):
             wire.call(TALK, end=False)
         wire.client.reset_stream(1)
