@@ -150,6 +150,7 @@ def day(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
     begin = F.lit(f"{wanted} 00:00:00").cast("timestamp")
     found = (F.col("storeTimestamp") >= begin) & (F.col("storeTimestamp") < begin + F.expr("interval 1 day"))
     sums = (F.count("*"), F.sum(F.length("body")))
+    wanted_rows = f"topic = 'Topic1' and day = '{wanted}'"
     options = {"columns": "topic,storeTimestamp,body"}
     in_store = session.read.format("rocketmq").options(**options).load(store)
 
@@ -158,13 +159,14 @@ def day(session: SparkSession, folder: str, megabytes: int) -> Iterator[str]:
 
     def on_table() -> list[Row]:
         """A data frame of its own each time: a second collect() of one would take what its first left of the shuffle."""
-        return table.where(f"topic = 'Topic1' and day = '{wanted}'").agg(*sums).collect()
+        return table.where(wanted_rows).agg(*sums).collect()
 
     assert on_store() == on_table()
     beside = in_turn(rows, on_store, on_table, times=3)
+    of_day = [path for path in data_files(out) if path.match(f"topic=Topic1/day={wanted}/*")]
     yield (
         f"day: one of {len(days)} days of one of 3 topics of {rows} messages: in the store {beside[0].seconds:.2f} s, in the "
-        f"export {beside[1].seconds:.2f} s"
+        f"export {beside[1].seconds:.2f} s, {len(of_day)} of {len(data_files(out))} files"
     )
 
 
