@@ -25,7 +25,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
-from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 from twisted_mq.storage.tables.escaped_table import EscapedTable
 
@@ -109,7 +109,7 @@ class BrokerInMemory:
             store_path_root_dir="/nowhere",
             store_host=pack_host("127.0.0.2", 20911),
             max_message_size=self.options.max_message_size,
-            flush_disk_type=self.options.flush_disk_type,
+            flush_disk_type=FlushDiskType(self.options.flush_disk_type),
         )
         self.registered: list[Any] = []
         names = ("topics", "groups", "offsets", "delays", "modes", "metrics", "orders", "filters", "passed")

@@ -100,8 +100,6 @@ def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAn
 
 
 def _processors(broker: BrokerController, checks: SendChecks, answers: SendAnswers) -> Iterator[RequestProcessor]:
-    options, store, topics, groups, offsets = broker.options, broker.store, broker.topics, broker.groups, broker.offsets
-    consumers, producers = broker.consumers, broker.producers
     records = NamedRecords(broker)
     yield SendMessageProcessor(broker, checks, answers)
     yield SendBackProcessor(broker, records)
@@ -114,67 +112,20 @@ def _processors(broker: BrokerController, checks: SendChecks, answers: SendAnswe
     yield ChangeInvisibleTimeProcessor(broker, broker.pop)
     yield NotificationProcessor(broker, broker.pop.orders)
     yield PeekMessageProcessor(broker)
-    yield ClientManageProcessor(
-        options,
-        broker.now_ms,
-        broker.steps.latest_ms,
-        topics,
-        groups,
-        consumers,
-        producers,
-        broker.filters,
-        broker.statistics,
-        broker.turns,
-        broker.bodies,
-    )
-    yield ConsumerManageProcessor(
-        store,
-        topics,
-        groups,
-        offsets,
-        consumers,
-        broker.locks,
-        broker.ordering,
-        broker.static_topics,
-        broker.now_ms,
-        broker.bodies,
-    )
-    yield QueryAssignmentProcessor(options, topics, groups, consumers, broker.routes, broker.tables.request_modes)
-    yield AdminTopicsProcessor(
-        options,
-        store,
-        topics,
-        groups,
-        offsets,
-        broker.pop,
-        broker.static_topics,
-        broker.statistics,
-        broker.registered,
-        broker.long_answers,
-    )
-    yield AdminStaticTopicsProcessor(options, topics, broker.static_topics, broker.registered, broker.bodies)
-    yield AdminListsProcessor(options, topics, groups, broker.registered, broker.bodies)
-    yield AdminConsumersProcessor(
-        options,
-        broker.wall_ms,
-        store,
-        topics,
-        groups,
-        offsets,
-        consumers,
-        broker.statistics,
-        broker.address,
-        broker.long_answers,
-    )
-    yield AdminClientsProcessor(options, topics, groups, consumers, producers, records, broker.long_answers)
-    yield AdminOffsetsProcessor(options, store, topics, groups, offsets, consumers, broker.polling, broker.long_answers)
-    yield AdminConfigProcessor(
-        options, broker.now_ms, broker.configure_store, topics, groups, broker.advertised_ip, broker.port, broker.ha
-    )
+    yield ClientManageProcessor(broker)
+    yield ConsumerManageProcessor(broker)
+    yield QueryAssignmentProcessor(broker)
+    yield AdminTopicsProcessor(broker)
+    yield AdminStaticTopicsProcessor(broker)
+    yield AdminListsProcessor(broker)
+    yield AdminConsumersProcessor(broker)
+    yield AdminClientsProcessor(broker, records)
+    yield AdminOffsetsProcessor(broker)
+    yield AdminConfigProcessor(broker)
     yield AdminAbsentPartsProcessor()
-    yield AdminColdDataProcessor(broker.cold_reads, options, broker.configure_store)
-    yield AdminCleaningProcessor(store, topics, broker.turns)
-    yield BrokerStatsProcessor(options, broker.statistics)
-    yield QueryMessagesProcessor(options, store, consumers, records)
+    yield AdminColdDataProcessor(broker)
+    yield AdminCleaningProcessor(broker)
+    yield BrokerStatsProcessor(broker)
+    yield QueryMessagesProcessor(broker, records)
     yield RuntimeInfoProcessor(broker)
-    yield ReplicationProcessor(options, broker.waiting, broker.tables.request_modes, broker.ha, broker.address)
+    yield ReplicationProcessor(broker)

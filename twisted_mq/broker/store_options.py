@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.config import FlushDiskType, StoreConfig
 
 _SPELLED_BY_APACHE = {
     "warm_mapped_file_enable": "warm_maped_file_enable",
@@ -20,6 +20,7 @@ def store_config(options: BrokerOptions, store_host: bytes) -> StoreConfig:
     """
     keys = {field.name: _key(field.name) for field in attrs.fields(StoreConfig)}
     values = {name: getattr(options, key) for name, key in keys.items() if hasattr(options, key)}
+    values["flush_disk_type"] = FlushDiskType(options.flush_disk_type)
     values["transient_store_pool_enable"] = options.transient_store_pool_enable and not options.is_slave
     return StoreConfig(**values, store_host=store_host)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from twisted_mq.broker.processors.admin_topics import files_deleted
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.logs import Logger
@@ -12,15 +14,23 @@ from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.turns import Turns, then
 
 
+class AdminCleaningParts(Protocol):
+    """The parts of the broker that cleanings use."""
+
+    store: IMessageStore
+    topics: TopicConfigManager
+    turns: Turns
+
+
 class AdminCleaningProcessor:
     """Deletes queues and files that are not needed, or cannot be read, any more."""
 
     log = Logger()
 
-    def __init__(self, store: IMessageStore, topics: TopicConfigManager, turns: Turns) -> None:
-        self._store = store
-        self._topics = topics
-        self._turns = turns
+    def __init__(self, broker: AdminCleaningParts) -> None:
+        self._store = broker.store
+        self._topics = broker.topics
+        self._turns = broker.turns
         self.processors = {
             RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE: self.clean_expired_queues,
             RequestCode.CLEAN_UNUSED_TOPIC: self.clean_unused_topics,

@@ -6,6 +6,7 @@ Apache: the parts of AdminBrokerProcessor about connections and about requests t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from twisted.internet import defer
 
@@ -43,26 +44,28 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.turns import Work
 
 
+class AdminClientsParts(Protocol):
+    """The parts of the broker that questions about clients use."""
+
+    options: BrokerOptions
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    consumers: ConsumerManager
+    producers: ProducerManager
+    long_answers: LongAnswers
+
+
 class AdminClientsProcessor:
     """Lists clients, and passes questions on to consumers."""
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        consumers: ConsumerManager,
-        producers: ProducerManager,
-        records: NamedRecords,
-        long_answers: LongAnswers,
-    ) -> None:
-        self._options = options
-        self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
-        self._producers = producers
+    def __init__(self, broker: AdminClientsParts, records: NamedRecords) -> None:
+        self._options = broker.options
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._consumers = broker.consumers
+        self._producers = broker.producers
         self._records = records
-        self._long = long_answers
+        self._long = broker.long_answers
         self.processors = {
             RequestCode.GET_CONSUMER_CONNECTION_LIST: self.consumer_connections,
             RequestCode.GET_PRODUCER_CONNECTION_LIST: self.producer_connections,

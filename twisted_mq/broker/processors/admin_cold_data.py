@@ -4,7 +4,7 @@ AdminBrokerProcessor).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 from twisted_mq.broker.clients.client_names import MOST_GROUP_NAME, check_name
 from twisted_mq.broker.cold_reads import ColdReads
@@ -24,14 +24,23 @@ AHEAD, AT_RANDOM = 0, 1
 """MADV_NORMAL, MADV_RANDOM."""
 
 
+class AdminColdDataParts(Protocol):
+    """The parts of the broker that limits of cold reads use."""
+
+    cold_reads: ColdReads
+    options: BrokerOptions
+
+    def configure_store(self) -> None:
+        """Give the changed settings to the store."""
+
+
 class AdminColdDataProcessor:
     """Sets, removes and shows the thresholds of cold reads, and sets the kernel's read mode."""
 
-    def __init__(self, reads: ColdReads, options: BrokerOptions, configure: Callable[[], None]) -> None:
-        """Create the processor. `configure` makes the store use the changed options."""
-        self._reads = reads
-        self._options = options
-        self._configure = configure
+    def __init__(self, broker: AdminColdDataParts) -> None:
+        self._reads = broker.cold_reads
+        self._options = broker.options
+        self._configure = broker.configure_store
         self.processors = {
             RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: self.update,
             RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: self.remove,

@@ -7,6 +7,7 @@ all of its keys or none. Changes are written to the file that the broker was sta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.service import HAService
@@ -26,30 +27,35 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 
+class AdminConfigParts(Protocol):
+    """The parts of the broker that changes of options use."""
+
+    options: BrokerOptions
+    now_ms: Callable[[], int]
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    advertised_ip: str
+    port: int
+    ha: HAService
+
+    def configure_store(self) -> None:
+        """Give the changed settings to the store."""
+
+
 class AdminConfigProcessor:
     """Shows and changes options."""
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        now_ms: Callable[[], int],
-        configure_store: Callable[[], None],
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        ip: str,
-        port: int,
-        ha: HAService,
-    ) -> None:
-        self._options = options
-        self._now_ms = now_ms
-        self._configure_store = configure_store
-        self._topics = topics
-        self._groups = groups
-        self._ip = ip
-        self._port = port
-        self._ha = ha
+    def __init__(self, broker: AdminConfigParts) -> None:
+        self._options = broker.options
+        self._now_ms = broker.now_ms
+        self._configure_store = broker.configure_store
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._ip = broker.advertised_ip
+        self._port = broker.port
+        self._ha = broker.ha
         self._version = DataVersion()
         self.processors = {
             RequestCode.UPDATE_BROKER_CONFIG: self.update_config,

@@ -5,6 +5,7 @@ consume stats.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from typing import Protocol
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.consumer_offset_manager import ConsumerOffsetManager
@@ -41,32 +42,37 @@ from twisted_mq.storage.interfaces import IMessageStore
 GROUPS_OF_SLICE = 128
 
 
+class AdminConsumersParts(Protocol):
+    """The parts of the broker that comparisons of offsets use."""
+
+    options: BrokerOptions
+    wall_ms: Callable[[], int]
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    statistics: BrokerStatistics
+    long_answers: LongAnswers
+
+    @property
+    def address(self) -> str: ...
+
+
 class AdminConsumersProcessor:
     """Compares committed offsets with the queues."""
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        wall_ms: Callable[[], int],
-        store: IMessageStore,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        consumers: ConsumerManager,
-        statistics: BrokerStatistics,
-        address: str,
-        long_answers: LongAnswers,
-    ) -> None:
-        self._options = options
-        self._wall_ms = wall_ms
-        self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._consumers = consumers
-        self._statistics = statistics
-        self._address = address
-        self._long = long_answers
+    def __init__(self, broker: AdminConsumersParts) -> None:
+        self._options = broker.options
+        self._wall_ms = broker.wall_ms
+        self._store = broker.store
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._offsets = broker.offsets
+        self._consumers = broker.consumers
+        self._statistics = broker.statistics
+        self._address = broker.address
+        self._long = broker.long_answers
         self.processors = {
             RequestCode.GET_CONSUME_STATS: self.consume_stats,
             RequestCode.GET_BROKER_CONSUME_STATS: self.all_consume_stats,

@@ -5,6 +5,7 @@ AdminBrokerProcessor).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import attrs
 from twisted.internet import defer
@@ -37,22 +38,25 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 
+class AdminListsParts(Protocol):
+    """The parts of the broker that lists of topics and groups use."""
+
+    options: BrokerOptions
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    registered: Callable[[], defer.Deferred[None]]
+    bodies: RequestBodies
+
+
 class AdminListsProcessor:
     """Checks everything first, then changes everything."""
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        registered: Callable[[], defer.Deferred[None]],
-        bodies: RequestBodies,
-    ) -> None:
-        self._options = options
-        self._topics = topics
-        self._groups = groups
-        self._registered = registered
-        self._bodies = bodies
+    def __init__(self, broker: AdminListsParts) -> None:
+        self._options = broker.options
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._registered = broker.registered
+        self._bodies = broker.bodies
         self.processors = {
             RequestCode.UPDATE_AND_CREATE_TOPIC_LIST: self.update_topics,
             RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: self.update_groups,

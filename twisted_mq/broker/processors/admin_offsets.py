@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator
+from typing import Protocol
 
 from twisted_mq.broker.clients.client_requests import push_reset
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
@@ -46,30 +47,33 @@ OFFSET_BYTES = 4
 """The least that an offset takes in a table of all."""
 
 
+class AdminOffsetsParts(Protocol):
+    """The parts of the broker that changes of offsets use."""
+
+    options: BrokerOptions
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    polling: LongPolling
+    long_answers: LongAnswers
+
+
 class AdminOffsetsProcessor:
     """Resets, clones, compares and exports offsets."""
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        store: IMessageStore,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        consumers: ConsumerManager,
-        polling: LongPolling,
-        long_answers: LongAnswers,
-    ) -> None:
-        self._options = options
-        self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._consumers = consumers
-        self._polling = polling
-        self._long = long_answers
+    def __init__(self, broker: AdminOffsetsParts) -> None:
+        self._options = broker.options
+        self._store = broker.store
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._offsets = broker.offsets
+        self._consumers = broker.consumers
+        self._polling = broker.polling
+        self._long = broker.long_answers
         self.processors = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset_offset,
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction_offset,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from twisted.internet import defer
 
@@ -20,22 +21,25 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 
+class AdminStaticTopicsParts(Protocol):
+    """The parts of the broker that static topics use."""
+
+    options: BrokerOptions
+    topics: TopicConfigManager
+    static_topics: StaticTopics
+    registered: Callable[[], defer.Deferred[None]]
+    bodies: RequestBodies
+
+
 class AdminStaticTopicsProcessor:
     """Creates static topics and moves their logical queues."""
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        topics: TopicConfigManager,
-        static_topics: StaticTopics,
-        registered: Callable[[], defer.Deferred[None]],
-        bodies: RequestBodies,
-    ) -> None:
-        self._options = options
-        self._topics = topics
-        self._static = static_topics
-        self._registered = registered
-        self._bodies = bodies
+    def __init__(self, broker: AdminStaticTopicsParts) -> None:
+        self._options = broker.options
+        self._topics = broker.topics
+        self._static = broker.static_topics
+        self._registered = broker.registered
+        self._bodies = broker.bodies
         self.processors = {RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: self.update}
 
     def update(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -6,6 +6,7 @@ Apache: the parts of AdminBrokerProcessor on topic and group configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from typing import Protocol
 
 import attrs
 from twisted.internet import defer
@@ -58,34 +59,37 @@ DEFAULT_REMARK = "not set any response code"
 """The remark of a successful topic update, as Apache's broker leaves it."""
 
 
+class AdminTopicsParts(Protocol):
+    """The parts of the broker that changes of topics and groups use."""
+
+    options: BrokerOptions
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    pop: PopService
+    static_topics: StaticTopics
+    statistics: BrokerStatistics
+    registered: Callable[[], defer.Deferred[None]]
+    long_answers: LongAnswers
+
+
 class AdminTopicsProcessor:
     """Creates, alters, lists and deletes topics and groups."""
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        store: IMessageStore,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        pop: PopService,
-        static_topics: StaticTopics,
-        statistics: BrokerStatistics,
-        registered: Callable[[], defer.Deferred[None]],
-        long_answers: LongAnswers,
-    ) -> None:
-        self._options = options
-        self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._pop = pop
-        self._static = static_topics
-        self._statistics = statistics
-        self._registered = registered
-        self._long = long_answers
+    def __init__(self, broker: AdminTopicsParts) -> None:
+        self._options = broker.options
+        self._store = broker.store
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._offsets = broker.offsets
+        self._pop = broker.pop
+        self._static = broker.static_topics
+        self._statistics = broker.statistics
+        self._registered = broker.registered
+        self._long = broker.long_answers
         self.processors = {
             RequestCode.UPDATE_AND_CREATE_TOPIC: self.update_topic,
             RequestCode.DELETE_TOPIC_IN_BROKER: self.delete_topic,

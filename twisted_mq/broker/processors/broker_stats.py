@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.protocol.bodies import BrokerStatsData, BrokerStatsItem, encode_body
@@ -13,12 +15,19 @@ from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
 
 
+class BrokerStatsParts(Protocol):
+    """The parts of the broker that questions about statistics use."""
+
+    options: BrokerOptions
+    statistics: BrokerStatistics
+
+
 class BrokerStatsProcessor:
     """Shows one statistic by its name and key."""
 
-    def __init__(self, options: BrokerOptions, statistics: BrokerStatistics) -> None:
-        self._options = options
-        self._statistics = statistics
+    def __init__(self, broker: BrokerStatsParts) -> None:
+        self._options = broker.options
+        self._statistics = broker.statistics
         self.processors = {RequestCode.VIEW_BROKER_STATS_DATA: self.stats}
 
     def stats(self, channel: Channel, command: RemotingCommand) -> Answer:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from twisted.internet.defer import Deferred
 
@@ -27,6 +28,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.request_bodies import RequestBodies, short_body
 from twisted_mq.broker.statistics.broker_statistics import BrokerStatistics
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
+from twisted_mq.clocks import ClockSteps
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import CheckClientRequestBody, ConsumerData, HeartbeatData, TopicConfig
 from twisted_mq.protocol.bodies.types import ACTIVELY
@@ -43,36 +45,39 @@ from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.turns import Turns, Work
 
 
+class ClientManageParts(Protocol):
+    """The parts of the broker that clients that come and go use."""
+
+    options: BrokerOptions
+    now_ms: Callable[[], int]
+    steps: ClockSteps
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    consumers: ConsumerManager
+    producers: ProducerManager
+    filters: ConsumerFilterManager
+    statistics: BrokerStatistics
+    turns: Turns
+    bodies: RequestBodies
+
+
 class ClientManageProcessor:
     """Keeps the tables of producers and consumers."""
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        now_ms: Callable[[], int],
-        latest_ms: Callable[[], int],
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        consumers: ConsumerManager,
-        producers: ProducerManager,
-        filters: ConsumerFilterManager,
-        statistics: BrokerStatistics,
-        turns: Turns,
-        bodies: RequestBodies,
-    ) -> None:
-        self._turns = turns
-        self._bodies = bodies
-        self._options = options
-        self._now_ms = now_ms
-        self._latest_ms = latest_ms
-        self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
-        self._producers = producers
-        self._filters = filters
-        self._statistics = statistics
+    def __init__(self, broker: ClientManageParts) -> None:
+        self._turns = broker.turns
+        self._bodies = broker.bodies
+        self._options = broker.options
+        self._now_ms = broker.now_ms
+        self._latest_ms = broker.steps.latest_ms
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._consumers = broker.consumers
+        self._producers = broker.producers
+        self._filters = broker.filters
+        self._statistics = broker.statistics
         self._fingerprints: dict[str, int] = {}
         self.processors = {
             RequestCode.HEART_BEAT: self.heartbeat,

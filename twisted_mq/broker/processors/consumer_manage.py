@@ -6,6 +6,7 @@ Apache: ConsumerManageProcessor, and the parts of AdminBrokerProcessor on locks 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from twisted_mq.broker.clients.client_names import MOST_CLIENT_ID, MOST_GROUP_NAME, check_name
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
@@ -54,32 +55,35 @@ QUEUES_OF_SLICE = 4000
 """Queues that are locked or freed in one turn, which takes about 10 ms. A client locks a few."""
 
 
+class ConsumerManageParts(Protocol):
+    """The parts of the broker that consumers' questions use."""
+
+    store: IMessageStore
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    offsets: ConsumerOffsetManager
+    consumers: ConsumerManager
+    locks: RebalanceLockManager
+    ordering: Ordering
+    static_topics: StaticTopics
+    now_ms: Callable[[], int]
+    bodies: RequestBodies
+
+
 class ConsumerManageProcessor:
     """Answers consumers' questions about their group and its queues."""
 
-    def __init__(
-        self,
-        store: IMessageStore,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        offsets: ConsumerOffsetManager,
-        consumers: ConsumerManager,
-        locks: RebalanceLockManager,
-        ordering: Ordering,
-        static_topics: StaticTopics,
-        now_ms: Callable[[], int],
-        bodies: RequestBodies,
-    ) -> None:
-        self._store = store
-        self._topics = topics
-        self._groups = groups
-        self._offsets = offsets
-        self._consumers = consumers
-        self._locks = locks
-        self._ordering = ordering
-        self._static = static_topics
-        self._now_ms = now_ms
-        self._bodies = bodies
+    def __init__(self, broker: ConsumerManageParts) -> None:
+        self._store = broker.store
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._offsets = broker.offsets
+        self._consumers = broker.consumers
+        self._locks = broker.locks
+        self._ordering = broker.ordering
+        self._static = broker.static_topics
+        self._now_ms = broker.now_ms
+        self._bodies = broker.bodies
         self.processors = {
             RequestCode.GET_CONSUMER_LIST_BY_GROUP: self.consumer_list,
             RequestCode.QUERY_CONSUMER_OFFSET: self.query_offset,

@@ -5,6 +5,8 @@ config/messageRequestMode.json says how each group consumes each topic: by pull 
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from twisted.internet import defer
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
@@ -12,6 +14,7 @@ from twisted_mq.broker.clients.queue_assignment import Group, NothingToDivide, d
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.options import BrokerOptions, MessageRequestMode
 from twisted_mq.broker.request_bodies import short_body
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.broker.topics.topic_routes import TopicRoutes
 from twisted_mq.logs import Logger
@@ -29,7 +32,17 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX, is_lmq
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
+
+
+class QueryAssignmentParts(Protocol):
+    """The parts of the broker that assignments use."""
+
+    options: BrokerOptions
+    topics: TopicConfigManager
+    groups: SubscriptionGroupManager
+    consumers: ConsumerManager
+    routes: TopicRoutes
+    tables: BrokerTables
 
 
 class QueryAssignmentProcessor:
@@ -37,21 +50,13 @@ class QueryAssignmentProcessor:
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        topics: TopicConfigManager,
-        groups: SubscriptionGroupManager,
-        consumers: ConsumerManager,
-        routes: TopicRoutes,
-        request_modes: MessageRequestModeTable,
-    ) -> None:
-        self._options = options
-        self._topics = topics
-        self._groups = groups
-        self._consumers = consumers
-        self._routes = routes
-        self._request_modes = request_modes
+    def __init__(self, broker: QueryAssignmentParts) -> None:
+        self._options = broker.options
+        self._topics = broker.topics
+        self._groups = broker.groups
+        self._consumers = broker.consumers
+        self._routes = broker.routes
+        self._request_modes = broker.tables.request_modes
         self.processors = {
             RequestCode.QUERY_ASSIGNMENT: self.query_assignment,
             RequestCode.SET_MESSAGE_REQUEST_MODE: self.set_request_mode,

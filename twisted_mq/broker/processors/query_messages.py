@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.named_records import NamedRecords
 from twisted_mq.broker.options import BrokerOptions
@@ -27,15 +29,21 @@ MOST_ENTRIES = 10_000
 """Entries in one answer; Apache's broker has no limit."""
 
 
+class QueryMessagesParts(Protocol):
+    """The parts of the broker that questions about messages use."""
+
+    options: BrokerOptions
+    store: IMessageStore
+    consumers: ConsumerManager
+
+
 class QueryMessagesProcessor:
     """Reads single records and entries; changes nothing."""
 
-    def __init__(
-        self, options: BrokerOptions, store: IMessageStore, consumers: ConsumerManager, records: NamedRecords
-    ) -> None:
-        self._options = options
-        self._store = store
-        self._consumers = consumers
+    def __init__(self, broker: QueryMessagesParts, records: NamedRecords) -> None:
+        self._options = broker.options
+        self._store = broker.store
+        self._consumers = broker.consumers
         self._records = records
         self.processors = {
             RequestCode.QUERY_MESSAGE: self.query_message,

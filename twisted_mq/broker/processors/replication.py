@@ -5,9 +5,12 @@ Apache: the parts of AdminBrokerProcessor and QueryAssignmentProcessor that Slav
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
+from twisted_mq.broker.tables import BrokerTables
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, MessageRequestModeSerializeWrapper, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -21,7 +24,18 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
 from twisted_mq.storage.tables.escaped_table import DelayOffsetsOfSlave
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
+
+
+class ReplicationParts(Protocol):
+    """The parts of the broker that answers to slaves use."""
+
+    options: BrokerOptions
+    waiting: WaitingMessages
+    tables: BrokerTables
+    ha: HAService
+
+    @property
+    def address(self) -> str: ...
 
 
 class ReplicationProcessor:
@@ -29,19 +43,12 @@ class ReplicationProcessor:
 
     log = Logger()
 
-    def __init__(
-        self,
-        options: BrokerOptions,
-        waiting: WaitingMessages,
-        request_modes: MessageRequestModeTable,
-        ha: HAService,
-        address: str,
-    ) -> None:
-        self._options = options
-        self._waiting = waiting
-        self._modes = request_modes
-        self._ha = ha
-        self._address = address
+    def __init__(self, broker: ReplicationParts) -> None:
+        self._options = broker.options
+        self._waiting = broker.waiting
+        self._modes = broker.tables.request_modes
+        self._ha = broker.ha
+        self._address = broker.address
         self.processors = {
             RequestCode.GET_ALL_DELAY_OFFSET: self.delay_offsets,
             RequestCode.GET_TIMER_CHECK_POINT: self.timer_checkpoint,
