@@ -86,6 +86,7 @@ COLUMNS = {
     "protocol/layouts/batch_records.py",
     "protocol/layouts/record_columns.py",
     "protocol/layouts/index_columns.py",
+    "protocol/layouts/queue_columns.py",
     "storage/columns",
     "storage/queues/entry_columns.py",
     "storage/queues/queue_files.py",

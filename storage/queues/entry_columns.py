@@ -10,17 +10,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from twisted_mq.protocol.layouts.derive import derive_dtype
-from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, ENTRY_FIELDS, QUEUE_ENTRY, entries_struct
+from twisted_mq.protocol.layouts.queue_columns import ROWS, TAGS
+from twisted_mq.protocol.layouts.queue_entry import ENTRY_BYTES, ENTRY_FIELDS, entries_struct
 
 MOST_CODES, LEAST_ENTRIES = 16, 24
 """More tags codes, or fewer entries, cost less one by one."""
-
-_ROWS = derive_dtype(QUEUE_ENTRY)
-_LOW_WORDS = np.dtype(
-    {"names": ["tags"], "formats": [">i4"], "offsets": [_ROWS.itemsize - 4], "itemsize": _ROWS.itemsize}
-)
-"""Only the low 32 bits of a tags code count; it is the last field."""
 
 Places: TypeAlias = tuple[int, ...]
 Sizes: TypeAlias = tuple[int, ...]
@@ -47,7 +41,7 @@ def first_tagged(entries: memoryview, most: int, wanted: Collection[int]) -> tup
 
     Returns also the largest size of the entries that were looked at; 0 if all of them are chosen.
     """
-    low_words = np.frombuffer(entries, _LOW_WORDS)["tags"]
+    low_words = np.frombuffer(entries, TAGS)["tags"]
     is_wanted = np.zeros(len(low_words), np.bool_)
     for code in wanted:
         is_wanted |= low_words == code
@@ -56,7 +50,7 @@ def first_tagged(entries: memoryview, most: int, wanted: Collection[int]) -> tup
     if looked == len(found):
         chosen = first_entries(entries, looked)
         return *chosen, 0
-    rows = np.frombuffer(entries, _ROWS, looked)
+    rows = np.frombuffer(entries, ROWS, looked)
     places, sizes = rows["physical_offset"], rows["size"]
     chosen = tuple(places[found].tolist()), tuple(sizes[found].tolist()), looked, int(places[-1])
     return *chosen, int(sizes.max())
