@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import attrs
 
@@ -11,11 +13,15 @@ from tests.support.broker import BrokerInMemory, Peer
 from tests.support.heartbeat import heartbeat
 from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.processors.test_send import fields, send
+from twisted_mq.broker.ordered_topics import OrderedParts
 from twisted_mq.broker.waiting_requests import WaitingKind
+from twisted_mq.protocol.bodies.topic_config import ORDER, ORDER_QUEUES
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
+from twisted_mq.storage.config import FlushDiskType
+from twisted_mq.storage.interfaces import GetResult
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.retention import DiskUsage, remove_file
 
@@ -70,6 +76,27 @@ def test_tags_are_filtered_by_their_hash() -> None:
     assert bodies(pull(peer, subscription="A || C")) == [b"1", b"3"]
     nothing = pull(peer, subscription="X")
     assert (nothing.code, nothing.ext_fields["nextBeginOffset"]) == (20, "3")
+
+
+def test_ordered_topic_is_read_message_by_message(tmp_path: Path) -> None:
+    """Its reads look at the term and place of each message; other reads may join neighbours."""
+    config = small_config(tmp_path, flush_disk_type=FlushDiskType.ASYNC_FLUSH)
+    broker = BrokerInMemory(store=FileMessageStore(config, lambda: START_MS))
+    peer, topics = broker.connect(), broker.controller.topics.topics
+    assert [send(peer, body).code for body in (b"a", b"b", b"c")] == [0] * 3
+    found: list[GetResult] = []
+
+    def read(config: object, queue_id: int, offset: int, group: str, read: Callable[[], GetResult]) -> GetResult:
+        found.append(read())
+        return found[-1]
+
+    topics["T"] = attrs.evolve(topics["T"], attributes={ORDER: ORDER_QUEUES})
+    absent = None
+    reads = SimpleNamespace(read=read, committed=lambda config, queue_id, group, offset, epoch: offset)
+    broker.controller.ordering.parts = OrderedParts(absent, reads, absent, absent)  # type: ignore[arg-type]
+    answer = pull(peer)
+    assert (answer.code, answer.remark, bodies(answer)) == (0, "FOUND", [b"a", b"b", b"c"])
+    assert [len(one.records) for one in found] == [3]
 
 
 def test_pull_at_the_end_waits_and_gets_the_whole_batch_that_arrives() -> None:
