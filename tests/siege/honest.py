@@ -58,6 +58,8 @@ class Kind:
     not_to_be_delivered: set[str] = attrs.field(factory=set)
     ms_of_minute: defaultdict[int, list[float]] = attrs.field(factory=lambda: defaultdict(list))
     """Minute of the run -> the times of its sends in ms."""
+    late_ms: list[float] = attrs.field(factory=list)
+    """The time from when each send was due until it began: the clients' own part, large on a machine with too few processors."""
     errors: Counter[str] = attrs.field(factory=Counter)
     early: int = 0
 
@@ -77,6 +79,7 @@ class Kind:
             "p99_ms": round(percentile(ms, 99), 2),
             "p99_ms_of_minutes": [round(minute[len(minute) * 99 // 100]) for minute in minutes],
             "most_ms": round(max(ms), 2),
+            "late_p99_ms": round(percentile(sorted(self.late_ms), 99), 2),
         }  # fmt: skip
 
 
@@ -136,6 +139,7 @@ class Load:
 
     async def _timed(self, kind: str, name: str, send: Send, due: float) -> None:
         self.kinds[kind].attempted.add(name)
+        self.kinds[kind].late_ms.append(1000 * (time.monotonic() - due))
         try:
             await send(name)
         except Exception as error:  # each is told at the end

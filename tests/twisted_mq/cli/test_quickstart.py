@@ -78,7 +78,7 @@ def test_without_the_consoles_packages_the_walk_says_what_to_install(
 
 
 def test_a_command_that_fails_ends_the_walk_with_its_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = quickstart.Step("2.", "", ("send", "no good topic", "x"))
+    wrong = quickstart.QuickstartStep("2.", "", ("send", "no good topic", "x"))
     monkeypatch.setattr(quickstart, "steps", lambda place: iter([wrong]))
     done = CliRunner().invoke(mq, ["quickstart"])
     assert isinstance(done.exception, CliError)
