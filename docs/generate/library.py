@@ -50,7 +50,7 @@ _NAMED = re.compile(r"<(\w+\.\w+): [^>]*>|<[^<>]*?(\w+)>")
 
 def side_by_side() -> str:
     """The classes that each face has its own form of: one table a class, one row a method."""
-    classes = [name for name in twisted_mq.client.__all__ if _has_own_forms(name)]
+    classes = [name for name in sorted(twisted_mq.client.HOMES) if _has_own_forms(name)]
     head = [*(f"`{face.__name__}`" for face in SIDE_BY_SIDE), "does"]
     return "\n".join(f"### {name}\n\n{table(head, _rows(name))}" for name in classes)
 
@@ -96,7 +96,7 @@ def _summary(value: object) -> str:
 
 def client() -> str:
     """Each name of `twisted_mq.client` under its part."""
-    names = twisted_mq.client.__all__
+    names = sorted(twisted_mq.client.HOMES)
     errors = [name for name in names if _is_error(name)]
     parts = {
         title: [name for name in names if name.startswith(starts) and name not in errors]
