@@ -29,8 +29,10 @@ MOST_BLOCKS = 20_000_000
 """About 2 GB: more than the budgets of a daemon allow (docs/explanation/architecture.md)."""
 BUSY = 0.5
 """The share of the time between two decisions in which a busy process used a processor."""
-LOOK_SECONDS = 10.0
+LOOK_SECONDS = 2.0
 """The interval of the decision whether to look at everything."""
+IDLE_LOOKS = 5
+"""So many decisions in a row find the process idle before it counts as that: a load may just have begun."""
 THAW_SECONDS = 3600.0
 _OLDEST = 2
 """The generation that keeps what outlives a search of it."""
@@ -54,12 +56,13 @@ class GarbageLooks:
     _since: float = 0.0
     _asked: tuple[float, float] = (0.0, 0.0)
     """`seconds` and `used` at the last decision."""
+    _idle_looks: int = 0
 
     def start(self) -> None:
         """Put aside what the process has now: modules, tables, what the store has. Nothing of it becomes garbage."""
         gc.collect()
         self._everything_is_aside()
-        self._is_busy()  # the first decision counts from here
+        self._asked = self.seconds(), self.used()  # the first decision counts from here
         gc.set_threshold(*COLLECT_AFTER)
         gc.enable()
         gc.callbacks.append(self._looked)
@@ -79,7 +82,9 @@ class GarbageLooks:
 
     def _is_busy(self) -> bool:
         (seconds, used), self._asked = self._asked, (self.seconds(), self.used())
-        return self._asked[1] - used > BUSY * (self._asked[0] - seconds)
+        is_used = self._asked[1] - used > BUSY * (self._asked[0] - seconds)
+        self._idle_looks = 0 if is_used else self._idle_looks + 1
+        return self._idle_looks < IDLE_LOOKS
 
     def _is_due(self, is_busy: bool) -> bool:
         blocks = self.blocks()

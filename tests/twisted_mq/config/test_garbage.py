@@ -11,6 +11,7 @@ import pytest
 
 from twisted_mq.config.garbage import (
     BUSY,
+    IDLE_LOOKS,
     LEAST_GROWTH,
     LOOK_SECONDS,
     MANY,
@@ -50,6 +51,7 @@ class Collector:
         self.counted: list[int] = []
         monkeypatch.setattr(gc, "get_objects", lambda generation: self.counted.append(generation) or [None] * self.left)
         self.looks = GarbageLooks(lambda: self.now, lambda: self.blocks, lambda: self.used)
+        self.looks._idle_looks = IDLE_LOOKS
 
     def look(self, left: int, generation: int = 2) -> None:
         """Have the interpreter look, so that so many objects are left."""
@@ -126,6 +128,21 @@ def test_busy_process_does_not_search_all_again_until_it_has_doubled(collector: 
     assert collector.calls == []
 
 
+def test_process_under_a_load_that_has_just_begun_is_not_idle(collector: Collector) -> None:
+    """A broker under siege searched all objects ten seconds after its start, because the siege began in between."""
+    collector.looks.start()
+    collector.looks.is_aside, collector.blocks = True, 3 * LEAST_GROWTH
+    collector.calls.clear()
+    searched = []
+    for share in (BUSY + 0.1, *[BUSY] * (IDLE_LOOKS - 1), BUSY + 0.1, *[BUSY] * IDLE_LOOKS):
+        collector.now += LOOK_SECONDS
+        collector.used += share * LOOK_SECONDS
+        collector.looks.look_at_all()
+        searched.append("collect" in collector.calls)
+    collector.looks.stop()
+    assert searched == [False] * (2 * IDLE_LOOKS) + [True]
+
+
 def test_growth_without_objects_that_were_put_aside_needs_no_look(collector: Collector) -> None:
     collector.looks.start()
     collector.calls.clear()
@@ -191,6 +208,7 @@ def test_cycles_that_were_put_aside_are_freed() -> None:
     del node
     gc.collect()
     assert freed == []
-    looks.look_at_all()
+    for _ in range(IDLE_LOOKS):
+        looks.look_at_all()
     gc.unfreeze()
     assert freed == ["node"] and weak() is None
