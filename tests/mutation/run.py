@@ -95,8 +95,10 @@ def copy_of_tree() -> Iterator[Path]:
 
 
 def environment(copy: Path) -> dict[str, str]:
-    """Programs that tests start import from the copy too. None keeps bytecode: it is told from a source of the same second
-    and size by nothing."""
+    """Programs that tests start import from the copy too.
+
+    They keep no bytecode: Python takes the old one for a source that changed within the same second to the same size.
+    """
     return os.environ | {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
 
 

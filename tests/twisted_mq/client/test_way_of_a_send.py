@@ -194,8 +194,8 @@ WAYS: dict[str, tuple[Callable[[], list[Walk]], list[Way]]] = {
         ],
     ),
 }
-"""What records the walks of each face, and the files of each stretch: to the socket, and back. Plain calls have two
-threads: the caller's, which asks and waits, and the loop's.
+"""The recorder of each face, and the files of each stretch: to the socket, and back. Plain calls have two threads: the
+caller's, which asks and waits, and the loop's.
 """
 MOST = 10
 """Files of a stretch, except those of protocol/, which turn bytes into values and call nothing else."""
