@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
-from twisted_mq.protocol.headers.fields import int32, int64, text
+from twisted_mq.protocol.headers.fields import int64, text
 
 
 @attrs.frozen(kw_only=True)
@@ -28,22 +28,6 @@ class ExportRocksDBConfigToJsonRequestHeader:
     """Request of EXPORT_ROCKSDB_CONFIG_TO_JSON."""
 
     config_type: str = field(metadata=text("configType"))
-
-
-@attrs.frozen(kw_only=True)
-class AddBrokerRequestHeader:
-    """Request of ADD_BROKER."""
-
-    config_path: str | None = field(default=None, metadata=text("configPath"))
-
-
-@attrs.frozen(kw_only=True)
-class RemoveBrokerRequestHeader:
-    """Request of REMOVE_BROKER."""
-
-    broker_name: str = field(metadata=text("brokerName"))
-    broker_cluster_name: str = field(metadata=text("brokerClusterName"))
-    broker_id: int = field(metadata=int64("brokerId"))
 
 
 @attrs.frozen(kw_only=True)
@@ -80,13 +64,3 @@ class NotifyMinBrokerIdChangeRequestHeader:
     min_broker_addr: str | None = field(default=None, metadata=text("minBrokerAddr"))
     offline_broker_addr: str | None = field(default=None, metadata=text("offlineBrokerAddr"))
     ha_broker_addr: str | None = field(default=None, metadata=text("haBrokerAddr"))
-
-
-@attrs.frozen(kw_only=True)
-class NotifyBrokerRoleChangedRequestHeader:
-    """Request of NOTIFY_BROKER_ROLE_CHANGED."""
-
-    master_address: str | None = field(default=None, metadata=text("masterAddress"))
-    master_epoch: int | None = field(default=None, metadata=int32("masterEpoch"))
-    sync_state_set_epoch: int | None = field(default=None, metadata=int32("syncStateSetEpoch"))
-    master_broker_id: int | None = field(default=None, metadata=int64("masterBrokerId"))

@@ -10,22 +10,12 @@ from twisted_mq.protocol.headers.fields import boolean, int32, text
 
 
 @attrs.frozen(kw_only=True)
-class HeartbeatRequestHeader(RpcRequestHeader):
-    """Request of HEART_BEAT, without fields of its own."""
-
-
-@attrs.frozen(kw_only=True)
 class UnregisterClientRequestHeader(RpcRequestHeader):
     """Request of UNREGISTER_CLIENT."""
 
     client_id: str = field(metadata=text("clientID"))
     producer_group: str | None = field(default=None, metadata=text("producerGroup"))
     consumer_group: str | None = field(default=None, metadata=text("consumerGroup"))
-
-
-@attrs.frozen(kw_only=True)
-class UnregisterClientResponseHeader:
-    """Answer to UNREGISTER_CLIENT, without fields of its own."""
 
 
 @attrs.frozen(kw_only=True)
@@ -36,25 +26,10 @@ class GetConsumerListByGroupRequestHeader(RpcRequestHeader):
 
 
 @attrs.frozen(kw_only=True)
-class GetConsumerListByGroupResponseHeader:
-    """Answer to GET_CONSUMER_LIST_BY_GROUP, without fields of its own."""
-
-
-@attrs.frozen(kw_only=True)
 class NotifyConsumerIdsChangedRequestHeader(RpcRequestHeader):
     """Request of NOTIFY_CONSUMER_IDS_CHANGED."""
 
     consumer_group: str = field(metadata=text("consumerGroup"))
-
-
-@attrs.frozen(kw_only=True)
-class LockBatchMqRequestHeader(RpcRequestHeader):
-    """Request of LOCK_BATCH_MQ, without fields of its own."""
-
-
-@attrs.frozen(kw_only=True)
-class UnlockBatchMqRequestHeader(RpcRequestHeader):
-    """Request of UNLOCK_BATCH_MQ, without fields of its own."""
 
 
 @attrs.frozen(kw_only=True)

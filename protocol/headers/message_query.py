@@ -37,11 +37,6 @@ class ViewMessageRequestHeader:
 
 
 @attrs.frozen(kw_only=True)
-class ViewMessageResponseHeader:
-    """No request of 5.3.3 carries it."""
-
-
-@attrs.frozen(kw_only=True)
 class QueryConsumeQueueRequestHeader(TopicQueueRequestHeader):
     """Request of QUERY_CONSUME_QUEUE."""
 

@@ -104,14 +104,6 @@ class RegisterTopicRequestHeader(TopicRequestHeader):
 
 
 @attrs.frozen(kw_only=True)
-class RegisterOrderTopicRequestHeader:
-    """No request of 5.3.3 carries it."""
-
-    topic: str = field(metadata=text("topic"))
-    order_topic_string: str = field(metadata=text("orderTopicString"))
-
-
-@attrs.frozen(kw_only=True)
 class DeleteTopicFromNamesrvRequestHeader(TopicRequestHeader):
     """Request of DELETE_TOPIC_IN_NAMESRV.
 

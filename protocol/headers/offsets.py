@@ -37,11 +37,6 @@ class UpdateConsumerOffsetRequestHeader(TopicQueueRequestHeader):
 
 
 @attrs.frozen(kw_only=True)
-class UpdateConsumerOffsetResponseHeader:
-    """Answer to UPDATE_CONSUMER_OFFSET, without fields of its own."""
-
-
-@attrs.frozen(kw_only=True)
 class GetMaxOffsetRequestHeader(TopicQueueRequestHeader):
     """Request of GET_MAX_OFFSET.
 
@@ -109,14 +104,6 @@ class GetEarliestMsgStoretimeResponseHeader:
     """Answer to GET_EARLIEST_MSG_STORETIME."""
 
     timestamp: int = field(metadata=int64("timestamp"))
-
-
-@attrs.frozen(kw_only=True)
-class InitConsumerOffsetRequestHeader(TopicRequestHeader):
-    """No request of 5.3.3 carries it."""
-
-    topic: str | None = field(default=None, metadata=text("topic"))
-    init_mode: int = field(default=0, metadata=int32("initMode"))
 
 
 @attrs.frozen(kw_only=True)

@@ -117,14 +117,3 @@ class PollingInfoResponseHeader:
     """Answer to POLLING_INFO."""
 
     polling_num: int = field(metadata=int32("pollingNum"))
-
-
-@attrs.frozen(kw_only=True)
-class StatisticsMessagesRequestHeader(TopicQueueRequestHeader):
-    """No request of 5.3.3 carries it."""
-
-    consumer_group: str = field(metadata=text("consumerGroup"))
-    topic: str = field(metadata=text("topic"))
-    queue_id: int = field(metadata=int32("queueId"))
-    from_time: int = field(default=0, metadata=int64("fromTime"))
-    to_time: int = field(default=0, metadata=int64("toTime"))

@@ -48,11 +48,6 @@ class GetTopicConfigRequestHeader(TopicRequestHeader):
 
 
 @attrs.frozen(kw_only=True)
-class GetAllTopicConfigResponseHeader:
-    """Answer to GET_ALL_TOPIC_CONFIG, without fields of its own."""
-
-
-@attrs.frozen(kw_only=True)
 class GetTopicStatsInfoRequestHeader(TopicRequestHeader):
     """Request of GET_TOPIC_STATS_INFO."""
 

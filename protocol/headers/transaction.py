@@ -27,11 +27,6 @@ class EndTransactionRequestHeader(RpcRequestHeader):
 
 
 @attrs.frozen(kw_only=True)
-class EndTransactionResponseHeader:
-    """No request of 5.3.3 carries it."""
-
-
-@attrs.frozen(kw_only=True)
 class CheckTransactionStateRequestHeader(RpcRequestHeader):
     """Request of CHECK_TRANSACTION_STATE."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from twisted_mq.protocol import bodies, headers
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import declared
 from twisted_mq.protocol.requests.spec import Payload, broker, namesrv, served_by, unserved
 
 ADMIN = {
     RequestCode.QUERY_BROKER_OFFSET: unserved(),
     RequestCode.UPDATE_AND_CREATE_TOPIC: broker(headers.CreateTopicRequestHeader),
     RequestCode.GET_ALL_TOPIC_CONFIG: broker(
-        response_header=headers.GetAllTopicConfigResponseHeader,
+        response_header=declared.GetAllTopicConfigResponseHeader,
         response_body=bodies.TopicConfigAndMappingSerializeWrapper,
     ),
     RequestCode.GET_TOPIC_CONFIG_LIST: unserved(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.protocol import bodies, headers
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import declared
 from twisted_mq.protocol.requests.spec import Payload, broker, client, namesrv, served_by
 
 CORE = {
@@ -20,7 +21,7 @@ CORE = {
         headers.QueryConsumerOffsetRequestHeader, headers.QueryConsumerOffsetResponseHeader
     ),
     RequestCode.UPDATE_CONSUMER_OFFSET: broker(
-        headers.UpdateConsumerOffsetRequestHeader, headers.UpdateConsumerOffsetResponseHeader, one_way=True
+        headers.UpdateConsumerOffsetRequestHeader, declared.UpdateConsumerOffsetResponseHeader, one_way=True
     ),
     RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: broker(
         headers.SearchOffsetRequestHeader, headers.SearchOffsetResponseHeader
@@ -31,15 +32,15 @@ CORE = {
         headers.GetEarliestMsgStoretimeRequestHeader, headers.GetEarliestMsgStoretimeResponseHeader
     ),
     RequestCode.VIEW_MESSAGE_BY_ID: broker(headers.ViewMessageRequestHeader, response_body=Payload.MESSAGE),
-    RequestCode.HEART_BEAT: broker(headers.HeartbeatRequestHeader, request_body=bodies.HeartbeatData),
+    RequestCode.HEART_BEAT: broker(declared.HeartbeatRequestHeader, request_body=bodies.HeartbeatData),
     RequestCode.UNREGISTER_CLIENT: broker(
-        headers.UnregisterClientRequestHeader, headers.UnregisterClientResponseHeader
+        headers.UnregisterClientRequestHeader, declared.UnregisterClientResponseHeader
     ),
     RequestCode.CONSUMER_SEND_MSG_BACK: broker(headers.ConsumerSendMsgBackRequestHeader),
     RequestCode.END_TRANSACTION: broker(headers.EndTransactionRequestHeader, one_way=True),
     RequestCode.GET_CONSUMER_LIST_BY_GROUP: broker(
         headers.GetConsumerListByGroupRequestHeader,
-        headers.GetConsumerListByGroupResponseHeader,
+        declared.GetConsumerListByGroupResponseHeader,
         response_body=bodies.GetConsumerListByGroupResponseBody,
     ),
     RequestCode.CHECK_TRANSACTION_STATE: client(
@@ -47,11 +48,13 @@ CORE = {
     ),
     RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: client(headers.NotifyConsumerIdsChangedRequestHeader, one_way=True),
     RequestCode.LOCK_BATCH_MQ: broker(
-        headers.LockBatchMqRequestHeader,
+        declared.LockBatchMqRequestHeader,
         request_body=bodies.LockBatchRequestBody,
         response_body=bodies.LockBatchResponseBody,
     ),
-    RequestCode.UNLOCK_BATCH_MQ: broker(headers.UnlockBatchMqRequestHeader, request_body=bodies.UnlockBatchRequestBody),
+    RequestCode.UNLOCK_BATCH_MQ: broker(
+        declared.UnlockBatchMqRequestHeader, request_body=bodies.UnlockBatchRequestBody
+    ),
     RequestCode.CHECK_CLIENT_CONFIG: broker(request_body=bodies.CheckClientRequestBody),
     RequestCode.REGISTER_BROKER: namesrv(
         headers.RegisterBrokerRequestHeader,

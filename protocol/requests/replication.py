@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.protocol import bodies, headers
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import declared
 from twisted_mq.protocol.requests.spec import Payload, broker, controller, namesrv, served_by, unserved
 
 HA = {
@@ -28,52 +29,52 @@ HA = {
 
 CONTROLLER = {
     RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET: controller(
-        headers.AlterSyncStateSetRequestHeader,
-        headers.AlterSyncStateSetResponseHeader,
+        declared.AlterSyncStateSetRequestHeader,
+        declared.AlterSyncStateSetResponseHeader,
         bodies.SyncStateSet,
         bodies.SyncStateSet,
     ),
     RequestCode.CONTROLLER_ELECT_MASTER: controller(
-        headers.ElectMasterRequestHeader,
-        headers.ElectMasterResponseHeader,
+        declared.ElectMasterRequestHeader,
+        declared.ElectMasterResponseHeader,
         response_body=bodies.ElectMasterResponseBody,
     ),
     RequestCode.CONTROLLER_REGISTER_BROKER: controller(
-        headers.RegisterBrokerToControllerRequestHeader,
-        headers.RegisterBrokerToControllerResponseHeader,
+        declared.RegisterBrokerToControllerRequestHeader,
+        declared.RegisterBrokerToControllerResponseHeader,
         response_body=bodies.SyncStateSet,
     ),
     RequestCode.CONTROLLER_GET_REPLICA_INFO: controller(
-        headers.GetReplicaInfoRequestHeader, headers.GetReplicaInfoResponseHeader, response_body=bodies.SyncStateSet
+        declared.GetReplicaInfoRequestHeader, declared.GetReplicaInfoResponseHeader, response_body=bodies.SyncStateSet
     ),
-    RequestCode.CONTROLLER_GET_METADATA_INFO: controller(response_header=headers.GetMetaDataResponseHeader),
+    RequestCode.CONTROLLER_GET_METADATA_INFO: controller(response_header=declared.GetMetaDataResponseHeader),
     RequestCode.CONTROLLER_GET_SYNC_STATE_DATA: controller(
         request_body=list[str], response_body=bodies.BrokerReplicasInfo
     ),
     RequestCode.GET_BROKER_EPOCH_CACHE: broker(response_body=bodies.EpochEntryCache),
     RequestCode.NOTIFY_BROKER_ROLE_CHANGED: broker(
-        headers.NotifyBrokerRoleChangedRequestHeader, request_body=bodies.SyncStateSet, one_way=True
+        declared.NotifyBrokerRoleChangedRequestHeader, request_body=bodies.SyncStateSet, one_way=True
     ),
     RequestCode.UPDATE_CONTROLLER_CONFIG: controller(request_body=Payload.PROPERTIES),
     RequestCode.GET_CONTROLLER_CONFIG: controller(response_body=Payload.PROPERTIES),
-    RequestCode.CLEAN_BROKER_DATA: controller(headers.CleanControllerBrokerDataRequestHeader),
+    RequestCode.CLEAN_BROKER_DATA: controller(declared.CleanControllerBrokerDataRequestHeader),
     RequestCode.CONTROLLER_GET_NEXT_BROKER_ID: controller(
-        headers.GetNextBrokerIdRequestHeader, headers.GetNextBrokerIdResponseHeader
+        declared.GetNextBrokerIdRequestHeader, declared.GetNextBrokerIdResponseHeader
     ),
     RequestCode.CONTROLLER_APPLY_BROKER_ID: controller(
-        headers.ApplyBrokerIdRequestHeader, headers.ApplyBrokerIdResponseHeader
+        declared.ApplyBrokerIdRequestHeader, declared.ApplyBrokerIdResponseHeader
     ),
     RequestCode.BROKER_CLOSE_CHANNEL_REQUEST: served_by("controller-internal")(
-        headers.BrokerCloseChannelRequest, headers.BrokerCloseChannelResponse
+        declared.BrokerCloseChannelRequest, declared.BrokerCloseChannelResponse
     ),
     RequestCode.CHECK_NOT_ACTIVE_BROKER_REQUEST: served_by("controller-internal")(
-        headers.CheckNotActiveBrokerRequest, headers.CheckNotActiveBrokerResponse
+        declared.CheckNotActiveBrokerRequest, declared.CheckNotActiveBrokerResponse
     ),
     RequestCode.GET_BROKER_LIVE_INFO_REQUEST: served_by("controller-internal")(
-        headers.GetBrokerLiveInfoRequest, headers.GetBrokerLiveInfoResponse
+        declared.GetBrokerLiveInfoRequest, declared.GetBrokerLiveInfoResponse
     ),
-    RequestCode.GET_SYNC_STATE_DATA_REQUEST: unserved(headers.GetSyncStateDataRequest),
+    RequestCode.GET_SYNC_STATE_DATA_REQUEST: unserved(declared.GetSyncStateDataRequest),
     RequestCode.RAFT_BROKER_HEART_BEAT_EVENT_REQUEST: served_by("controller-internal")(
-        headers.RaftBrokerHeartBeatEventRequest, headers.RaftBrokerHeartBeatEventResponse
+        declared.RaftBrokerHeartBeatEventRequest, declared.RaftBrokerHeartBeatEventResponse
     ),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from twisted_mq.protocol import bodies, headers
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import declared
 from twisted_mq.protocol.requests.spec import Payload, broker, container, namesrv
 
 POP = {
@@ -65,8 +66,8 @@ OTHER = {
     RequestCode.UPDATE_AND_CREATE_STATIC_TOPIC: broker(
         headers.CreateTopicRequestHeader, request_body=bodies.TopicQueueMappingDetail
     ),
-    RequestCode.ADD_BROKER: container(headers.AddBrokerRequestHeader),
-    RequestCode.REMOVE_BROKER: container(headers.RemoveBrokerRequestHeader),
+    RequestCode.ADD_BROKER: container(declared.AddBrokerRequestHeader),
+    RequestCode.REMOVE_BROKER: container(declared.RemoveBrokerRequestHeader),
     RequestCode.UPDATE_COLD_DATA_FLOW_CTR_CONFIG: broker(request_body=Payload.PROPERTIES),
     RequestCode.REMOVE_COLD_DATA_FLOW_CTR_CONFIG: broker(request_body=Payload.GROUP_NAME),
     RequestCode.GET_COLD_DATA_FLOW_CTR_INFO: broker(response_body=Payload.JSON_OBJECT),

@@ -26,7 +26,7 @@ NOT_LOADED = (
     "twisted_mq.client.ordered",
     "twisted_mq.coordination",
     "twisted_mq.protocol.requests",
-    "twisted_mq.protocol.headers.controller",
+    "twisted_mq.protocol.headers.auth",
     "twisted_mq.storage.log",
     "OpenSSL",
     "javaproperties",
