@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import attrs
-from zope.interface import Interface
+from zope.interface import Attribute, Interface
 
 from twisted_mq.storage.config import StoreConfig
 
@@ -252,8 +253,16 @@ the first message that has it.
 """
 
 
+class Appended(Protocol):
+    """The records that are appended, of which `pending` are not visible yet."""
+
+    pending: Sequence[object]
+
+
 class IMessageStore(Interface):
     """A message store (Apache: MessageStore)."""
+
+    dispatcher: Appended = Attribute("The same object for the store's life; `dispatch` empties it.")
 
     def start() -> None:
         """Lock the directory, recover, and start flushing in the background. Raises StoreError subclasses."""

@@ -100,7 +100,7 @@ class FileMessageStore:
         self._paths = config.paths
         self._directory = StoreDirectory(self._paths)
         self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
-        self._dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher()
         self._flush: FlushService | None = None
         self._commit: CommitService | None = None
         self._is_batch_topic = is_batch_topic
@@ -120,11 +120,11 @@ class FileMessageStore:
         self._queues = QueueTable(config, self._allocate, self._described, self._is_batch_topic)
         self._checkpoint = Checkpoint(self._paths.checkpoint)
         self._reader = BatchQueueReader(config, self._log, self._monotonic)
-        self._records = ProvedRecords(self._log, self._queues, self._dispatcher)
+        self._records = ProvedRecords(self._log, self._queues, self.dispatcher)
         index = IndexService(self._paths.index, config.index_sizes, self._now_ms, self._allocate)
         self._index = IndexBuilder(self._log, index, enabled=config.message_index_enable)
         self.gate = Gate(Shut.NOT_STARTED)
-        self._appender = Appender(config, self._now_ms, self._log, self._queues, self._dispatcher, self.gate)
+        self._appender = Appender(config, self._now_ms, self._log, self._queues, self.dispatcher, self.gate)
         self.put_message, self.put_messages = self._appender.put, self._appender.put_batch
         self.put_plain = self._appender.put_plain
         self.retention = Retention(config, self._log, self._queues, self.gate, index.trim)
@@ -157,7 +157,7 @@ class FileMessageStore:
             self._checkpoint,
             self.gate,
             lambda: self._queues,
-            lambda: self._dispatcher.last_store_timestamp,
+            lambda: self.dispatcher.last_store_timestamp,
             index=IndexFlush(self._index.index, self._checkpoint, self._sync, self._threads),
             monotonic=self._monotonic,
             sync=self._sync,
@@ -226,13 +226,13 @@ class FileMessageStore:
 
     def _make_all_visible(self) -> None:
         self._log.commit()
-        self._dispatcher.run(EVERYTHING)
+        self.dispatcher.run(EVERYTHING)
         if self._replica is not None:
             self._replica.dispatch(EVERYTHING, EVERYTHING)
         self._index.build(self._log.max_offset, EVERYTHING)
 
     def _release(self) -> None:
-        self._dispatcher.pending.clear()
+        self.dispatcher.pending.clear()
         self._log.release()
         self._queues.release()
         self._index.index.release()
@@ -281,10 +281,10 @@ class FileMessageStore:
         end = min(end, self._log.committed_offset)
         if self._sync_flush:
             end = min(end, self._log.flushed_offset)
-        return min(end, self._dispatcher.pending[0][1]) if self._dispatcher.pending else end
+        return min(end, self.dispatcher.pending[0][1]) if self.dispatcher.pending else end
 
     def _make_visible(self, arrived: ArrivalListener | None) -> None:
-        dispatcher = self._dispatcher
+        dispatcher = self.dispatcher
         if not dispatcher.pending:
             return
         if not self._sync_flush:
@@ -299,7 +299,7 @@ class FileMessageStore:
     def delete_topics(self, topics: Collection[str]) -> None:
         """Drop the queues of these topics."""
         for queue in self._queues.remove(topics):
-            self._dispatcher.drop(queue)
+            self.dispatcher.drop(queue)
             if self._replica is not None:
                 self._replica.drop(queue)
 
@@ -348,7 +348,7 @@ class FileMessageStore:
         if self._flush is None or self._flush.error is not None:
             raise StoreClosed(self._paths.root)
         if self._replica is None:
-            self._replica = ReplicaLog(self.config, self._log, self._queues, self._dispatcher)
+            self._replica = ReplicaLog(self.config, self._log, self._queues, self.dispatcher)
             self.gate.shut(Shut.SLAVE)
         self._replica.append(offset, data)
 
@@ -472,7 +472,7 @@ class FileMessageStore:
         if self._flush is not None and self._flush.error is None:
             self._log.commit()
         if self._replica is None:
-            return check_parts(self._log, self._queues, self._dispatcher.hidden())
+            return check_parts(self._log, self._queues, self.dispatcher.hidden())
         replica = self._replica
         found = check_parts(self._log, self._queues, replica.hidden())
         return [one for one in found if (one.path, one.offset) != (self._log.files.directory, replica.end_offset)]

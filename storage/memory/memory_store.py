@@ -85,7 +85,7 @@ class MemoryMessageStore:
         self._hold_flushes = hold_flushes
         self._sync_flush = config.flush_disk_type is FlushDiskType.SYNC_FLUSH
         self._admission = Admission(config)
-        self._dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher()
         self._records: dict[int, bytes] = {}
         self._replica: MemoryReplica | None = None
         self._min_offset = 0
@@ -107,7 +107,7 @@ class MemoryMessageStore:
     def close(self) -> None:
         """Make everything visible and refuse later messages."""
         if self._open:
-            self._dispatcher.run(EVERYTHING)
+            self.dispatcher.run(EVERYTHING)
             self.flush()
             self._open = False
             self.gate.shut(Shut.SHUT_DOWN)
@@ -176,7 +176,7 @@ class MemoryMessageStore:
 
     def _put_together(self, count: int) -> None:
         """Make the last records become visible together."""
-        pending = self._dispatcher.pending
+        pending = self.dispatcher.pending
         queue, offset, _, _, timestamp = pending[-count]
         numbers = [
             number
@@ -205,7 +205,7 @@ class MemoryMessageStore:
                 tags_code = message.tags_code
                 if message.topic == SCHEDULE_TOPIC:
                     tags_code = self._admission.due_time(message, timestamp)
-                self._dispatcher.pending.append((queue, self._max_offset, len(record), tags_code, timestamp))
+                self.dispatcher.pending.append((queue, self._max_offset, len(record), tags_code, timestamp))
                 queue.expect(count)
             self._max_offset += len(record)
         if not self._hold_flushes:
@@ -251,7 +251,7 @@ class MemoryMessageStore:
         end = self._flushed_offset if self._sync_flush else EVERYTHING
         if self._replica is not None:
             self._dispatch_replica(self._replica, end, arrived)
-        self._dispatcher.run(end, arrived)
+        self.dispatcher.run(end, arrived)
         return False
 
     # Replicating
@@ -316,7 +316,7 @@ class MemoryMessageStore:
     def delete_topics(self, topics: Collection[str]) -> None:
         """Drop the queues of these topics."""
         for key in [key for key in self._queues if key[0] in topics]:
-            self._dispatcher.drop(self._queues.pop(key))
+            self.dispatcher.drop(self._queues.pop(key))
 
     def delete_more(self) -> bool:
         """Return False: no dropped queue waits for its deletion."""
@@ -474,8 +474,8 @@ class MemoryMessageStore:
         """Yield hash, physical offset, and store time in whole seconds after the first one's, of all visible keys."""
         first = -1
         end = self._flushed_offset if self._sync_flush else self._max_offset
-        if self._dispatcher.pending:
-            end = min(end, self._dispatcher.pending[0][1])
+        if self.dispatcher.pending:
+            end = min(end, self.dispatcher.pending[0][1])
         if self._replica is not None and self._replica.waiting:
             end = min(end, self._replica.waiting[0].physical_offset)
         for offset, data in self._records.items():

@@ -5,7 +5,7 @@
     {"dataVersion":{...},"groupTopicMap":{"GroupA":["TopicA"]},"offsetTable":{"TopicA@GroupA":{0:8,1:8}}}
 
 Written as Apache's writer does: one member a line, tabs, integer keys bare. Read in that form and as standard JSON.
-Tables are plain dicts that their owner changes and then saves; they know no clock.
+Tables are plain dicts, the same for the table's life, that their owner changes and then saves; they know no clock.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
         self.topics: dict[str, TopicConfig] = {}
 
     def _fill(self, body: TopicConfigSerializeWrapper) -> None:
-        self.topics = dict(body.topic_config_table)
+        self.topics.clear()
+        self.topics.update(body.topic_config_table)
         self.data_version = body.data_version
 
     def _body(self) -> TopicConfigSerializeWrapper:
@@ -129,7 +130,8 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
         self.forbidden: dict[str, dict[str, int]] = {}
 
     def _fill(self, body: SubscriptionGroupWrapper) -> None:
-        self.groups = dict(body.subscription_group_table)
+        self.groups.clear()
+        self.groups.update(body.subscription_group_table)
         self.forbidden = {group: dict(topics) for group, topics in (body.forbidden_table or {}).items()}
         self.data_version = body.data_version
 

@@ -16,6 +16,7 @@ from tests.support.broker import BrokerInMemory
 from tests.support.ordered_groups import Cluster
 from tests.support.store_load import small_config
 from tests.twisted_mq.broker.processors.test_pull import pull_fields
+from tests.twisted_mq.broker.test_way_of_a_pull import ANSWERED, HELD, VISIBLE
 from tests.twisted_mq.broker.test_way_of_a_send import FIELDS, SINGLE_WAY, WAY, calls_between_files
 from tests.twisted_mq.client.test_way_of_a_send import CORE_BACK, CORE_OUT
 from twisted_mq.broker.statistics.call_times import SAMPLE_CALLS
@@ -57,6 +58,11 @@ def test_a_send_is_told_file_by_file() -> None:
 def test_a_send_of_the_client_is_told_file_by_file() -> None:
     """tests/twisted_mq/client/test_way_of_a_send.py shows that each face takes these ways."""
     assert walks("A send of the client") == [CORE_OUT, CORE_BACK]
+
+
+def test_a_pull_that_waits_is_told_file_by_file() -> None:
+    """tests/twisted_mq/broker/test_way_of_a_pull.py shows that these ways are taken."""
+    assert walks("A pull that waits") == [HELD, VISIBLE, ANSWERED]
 
 
 def test_a_pull(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ class BrokerInMemory:
             self.processors,
             self.clock,
             streaks=self.served.columns,
-            end_of_read=self.controller.dispatch,
+            end_of_read=self.controller.end_of_read,
             channel_lost=self.controller.channel_lost,
             late=self.controller.late,
             budget=Budget(self.options),

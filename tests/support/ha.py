@@ -66,7 +66,8 @@ class Replica:
 
     def dispatch(self) -> None:
         self.store.dispatch()
-        self.ha.appended()
+        if self.ha.accept.connections:
+            self.ha.accept.pump()
 
     def put(self, count: int = 1, body: bytes = b"hello") -> int:
         """Append messages; the log's end behind them."""

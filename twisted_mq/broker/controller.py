@@ -48,7 +48,15 @@ from twisted_mq.remoting.channel import Channel
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.routing.route_cache import RouteCache
-from twisted_mq.storage.interfaces import GetResult, IMessageStore, InnerMessage, Places, PlainMessages, PutResult
+from twisted_mq.storage.interfaces import (
+    Appended,
+    GetResult,
+    IMessageStore,
+    InnerMessage,
+    Places,
+    PlainMessages,
+    PutResult,
+)
 from twisted_mq.turns import Turns, Work
 
 
@@ -124,6 +132,8 @@ class BrokerController:
     _awaits_flush: bool = False
     _closes: bool = False
     _hides_unflushed: bool = attrs.field(init=False)
+    _appended: Appended = attrs.field(init=False)
+    _is_replica: bool = attrs.field(init=False)
     log = Logger()
 
     def __attrs_post_init__(self) -> None:
@@ -162,6 +172,8 @@ class BrokerController:
         self.pop = PopService(self, self.tables.orders)
         self.ordering = Ordering(options.order_coordinator is not None)
         self._hides_unflushed = options.is_sync_flush
+        self._appended = store.dispatcher
+        self._is_replica = options.is_slave
         self._time_calls()
 
     @property
@@ -183,6 +195,14 @@ class BrokerController:
         """Make the store use the options as they are now."""
         self.store.configure(store_config(self.options, self.store_host))
 
+    def end_of_read(self) -> None:
+        """Dispatch if a read's requests appended something, or woke others; called after each read.
+
+        A slave also dispatches what it has of its master's log.
+        """
+        if self._appended.pending or self.polling.woken or self._is_replica:
+            self.dispatch()
+
     def dispatch(self) -> bool:
         """Make visible what was appended, then answer the requests that waited for it. Returns whether a slave has more left.
 
@@ -192,7 +212,8 @@ class BrokerController:
         more = self.store.dispatch(polling.arrived if polling.lines else None)
         if polling.woken and polling.answer_woken():
             self.store.dispatch(polling.arrived)
-        self.ha.appended()
+        if self.ha.accept.connections:
+            self.ha.accept.pump()
         if self._hides_unflushed and not self._awaits_flush:
             end = self.store.max_physical_offset()
             if self.store.flushed_offset() < end:

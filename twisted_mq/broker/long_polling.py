@@ -17,6 +17,7 @@ from twisted.internet import defer, interfaces
 from twisted.python import failure
 
 from twisted_mq.broker.waiting_requests import Place, WaitingKind, WaitingLine, WaitingRequest
+from twisted_mq.protocol.names.pop_topics import pop_retry_topics
 from twisted_mq.remoting.channel import Answer, Ready
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.shares import Served, Shares
@@ -297,11 +298,18 @@ class LongPolling:
 
     # lines
 
+    @staticmethod
+    def _places(line: WaitingLine) -> list[Place]:
+        """Return the places where a message arrives that concerns the line; for pops also the group's retry topics."""
+        if line.kind is WaitingKind.PULL:
+            return [(line.topic, line.queue_id)]
+        return [(name, line.queue_id) for name in (line.topic, *pop_retry_topics(line.topic, line.group))]
+
     def _keep(self, held: _Held) -> None:
         line = held.request.line
         if line not in self.lines:
             self.lines[line] = {}
-            for place in line.places():
+            for place in self._places(line):
                 self._lines_at.setdefault(place, {})[line] = None
         self.lines[line][held] = None
         self._counts[line.kind] += 1
@@ -315,7 +323,7 @@ class LongPolling:
         if self.lines[line]:
             return
         del self.lines[line]
-        for place in line.places():
+        for place in self._places(line):
             lines = self._lines_at[place]
             del lines[line]
             if not lines:

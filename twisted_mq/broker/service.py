@@ -385,7 +385,7 @@ class BrokerService(service.Service):
             self.processors,
             self._reactor,
             streaks=served.columns,
-            end_of_read=controller.dispatch,
+            end_of_read=controller.end_of_read,
             channel_lost=controller.channel_lost,
             late=controller.late,
             rotation=controller.rotation,

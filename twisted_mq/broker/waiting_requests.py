@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Hashable
 from typing import NamedTuple, Protocol
 
-from twisted_mq.protocol.names.pop_topics import pop_retry_topics
 from twisted_mq.remoting.channel import Answer
 
 Place = tuple[str, int]
@@ -28,13 +27,6 @@ class WaitingLine(NamedTuple):
     topic: str
     group: str
     queue_id: int
-
-    def places(self) -> Iterator[Place]:
-        """Yield the places where a message arrives that concerns the line; for pops also the group's retry topics."""
-        yield self.topic, self.queue_id
-        if self.kind is not WaitingKind.PULL:
-            for name in pop_retry_topics(self.topic, self.group):
-                yield name, self.queue_id
 
 
 class RequestConnection(Hashable, Protocol):

@@ -39,7 +39,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.routes import MASTER_ID
-from twisted_mq.remoting.shares import may_have
+from twisted_mq.remoting.budget import may_have
 
 BROKER_EXPIRY_MS = 120_000
 """The silence after which a broker is gone that sets no time of its own (DEFAULT_BROKER_CHANNEL_EXPIRED_TIME)."""

@@ -3,7 +3,8 @@
 It counts answers that a peer does not take, frames of which only a part has come, requests that wait for their answer,
 and what the server remembers of a peer until it goes. Past a limit, one connection of the address that takes most is
 closed: the one that holds the most answers, or the one whose frame began first. A request that is too much is refused; an
-address may have half of what the others leave. So a server never holds more than its limits and one frame.
+address may have half of what the others leave. So a server never holds more than its limits and one frame. Rows of
+tables, which do not give way either, are shared out by the same rule (`may_have`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Generic, Protocol, TypeVar
 import attrs
 
 from twisted_mq.config.connection_options import ConnectionOptions
-from twisted_mq.remoting.shares import may_have
 
 
 class HasShare(Hashable, Protocol):
@@ -167,3 +167,8 @@ class Budget(Generic[Peer]):
         self._remembered_total -= self._remembered.pop(peer, 0)
         self.taken(peer)
         self._incomplete_total -= self._incomplete.pop(peer, 0)
+
+
+def may_have(held: int, total: int, limit: int) -> bool:
+    """Return True if an address with `held` of `total` rows may have one more: up to half of what the others leave."""
+    return total < limit and held < (limit - (total - held) + 1) // 2

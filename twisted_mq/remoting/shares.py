@@ -1,10 +1,9 @@
-"""Shares out what a server has only so many of: places for waiting pulls, links of slaves, connections, rows of tables.
+"""Shares out what a server has only so many of: places for waiting pulls, links of slaves, connections.
 
 A share belongs to an address, and within that to a connection. If requests are signed, it belongs to the account of the
 first allowed signed request of the connection, as if the account were an address. While there is room, all peers are
 served. After that, the largest share gives way to a smaller one, as long as that leaves it no smaller than the other. An
-address that has proven itself has a reserve: a part of its share that does not count. Rows of tables do not give way; an
-address may have at most half of what the others leave.
+address that has proven itself has a reserve: a part of its share that does not count.
 
 An address proves itself by being served for a while, which a patient stranger can do from many addresses. So reserves
 that are earned in this way are at most half of the total. If accounts are known, only accounts earn them.
@@ -152,8 +151,3 @@ class Shares(Generic[Thing]):
     @property
     def _reserve(self) -> int:
         return min(self.reserve, self._total // (2 * max(1, len(self._of)))) if self.earned else self.reserve
-
-
-def may_have(held: int, total: int, limit: int) -> bool:
-    """Return True if an address with `held` of `total` rows may have one more: up to half of what the others leave."""
-    return total < limit and held < (limit - (total - held) + 1) // 2

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from twisted.internet.task import Clock
 
+from twisted_mq.remoting.budget import may_have
 from twisted_mq.remoting.shares import (
     MOST_KNOWN,
     PROOF_SECONDS,
     Served,
     Shares,
     address_of,
-    may_have,
     share_of_account,
 )
 

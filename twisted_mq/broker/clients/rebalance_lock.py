@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.remoting.shares import may_have
+from twisted_mq.remoting.budget import may_have
 
 LOCK_MAX_LIVE_MS = 60_000
 """A lock that was not renewed for this long is free (Apache: rocketmq.broker.rebalance.lockMaxLiveTime)."""

@@ -13,7 +13,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS
 from twisted_mq.protocol.names.validation import group_fault
-from twisted_mq.remoting.shares import may_have
+from twisted_mq.remoting.budget import may_have
 from twisted_mq.storage.tables.config_tables import SubscriptionGroupTable
 
 FORBIDDEN_TO_READ = 1 << 2
@@ -44,6 +44,8 @@ class SubscriptionGroupManager:
         self, table: SubscriptionGroupTable, now_ms: Callable[[], int], save: Callable[[], object], *, auto_create: bool
     ) -> None:
         self._table = table
+        self.groups = table.groups
+        """All groups by name; other parts must not change them."""
         self._now_ms = now_ms
         self._write = save
         self.auto_create = auto_create
@@ -53,11 +55,6 @@ class SubscriptionGroupManager:
         self._made_by: dict[str, str] = {}
         """The addresses at whose request groups were created, since the broker's start."""
         self._made: Counter[str] = Counter()
-
-    @property
-    def groups(self) -> dict[str, SubscriptionGroupConfig]:
-        """Return all groups by name; callers must not change them."""
-        return self._table.groups
 
     @property
     def data_version(self) -> DataVersion:

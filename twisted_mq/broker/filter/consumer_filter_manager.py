@@ -20,7 +20,7 @@ from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import SubscriptionData
 from twisted_mq.protocol.messages.subscription import is_tag_type
-from twisted_mq.remoting.shares import may_have
+from twisted_mq.remoting.budget import may_have
 from twisted_mq.storage.files.json_file import LoadAction
 
 CLEAN_AFTER_MS = 24 * 3600 * 1000

@@ -5,6 +5,7 @@ Apache: PullMessageProcessor, between the checks of the group and the read of th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection
 from typing import Protocol
 
@@ -24,6 +25,7 @@ from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.record import read_head, read_spans
 from twisted_mq.protocol.messages.subscription import (
     SUB_ALL,
+    TAG,
     SubscriptionError,
     build_subscription,
     codes_of_tags,
@@ -57,6 +59,8 @@ EVERYTHING = Selection(None)
 
 _ALL_EXPRESSIONS = (SUB_ALL, "", None)
 """The tag expressions that select every message."""
+EVERY_MESSAGE = frozenset(itertools.product(_ALL_EXPRESSIONS, (TAG, "", None)))
+"""The expressions with their types that select every message, as most consumers do."""
 
 
 @attrs.frozen
@@ -77,10 +81,7 @@ class PropertyTest:
 def own_selection(broker: FilterParts, header: PullMessageRequestHeader) -> Selection:
     """Return the selection of a pull that carries its subscription. Raises BrokerError."""
     kind = header.expression_type
-    if is_tag_type(kind):
-        if header.subscription in _ALL_EXPRESSIONS:
-            return EVERYTHING
-    else:
+    if not is_tag_type(kind):
         check_served(broker.options, kind)
     place = (header.topic, header.consumer_group)
     return expression_selection(broker, *place, header.subscription, kind, header.sub_version)

@@ -92,11 +92,6 @@ class HAService:
     def _confirmed_offsets(self) -> Sequence[int]:
         return self.accept.confirmed_offsets(self.master_session())
 
-    def appended(self) -> None:
-        """Send the new part of the log on."""
-        if self.accept.connections:
-            self.accept.pump()
-
     def _changed(self) -> None:
         for tell in self.on_replicated:
             tell()

@@ -180,8 +180,8 @@ class PullMessageProcessor:
     def read_again(self, held: HeldPull, last: bool) -> bytes | None:
         """Answer a pull that waited with what there is now. On an ordered topic, only the last answer can be empty."""
         header, offset = held.header, held.offset
-        result = self._reset(header)
-        if result is None and held.topic.order_mode is not None:
+        result = self._reset(header) if self._broker.offsets.resets else None
+        if result is None and held.topic.attributes and held.topic.order_mode is not None:
             result = self._read_ordered(header, offset, held.wanted, held.topic)
             if not last and CODES[result.status] == ResponseCode.PULL_NOT_FOUND:
                 return None
@@ -274,20 +274,16 @@ class HeldPull:
     topic: TopicConfig
     wanted: Selection
     expires_ms: int
+    line: WaitingLine = attrs.field(init=False)
+    """That of all pulls that wait at the queue."""
     offset: int = attrs.field(init=False)
+    tags_codes: Collection[int] | None = attrs.field(init=False)
+    """Those of messages that can match; None for any."""
 
     def __attrs_post_init__(self) -> None:
+        self.line = WaitingLine(WaitingKind.PULL, self.header.topic, "", self.header.queue_id)
         self.offset = self.header.queue_offset
-
-    @property
-    def line(self) -> WaitingLine:
-        """Return the line of all pulls that wait at the queue."""
-        return WaitingLine(WaitingKind.PULL, self.header.topic, "", self.header.queue_id)
-
-    @property
-    def tags_codes(self) -> Collection[int] | None:
-        """Return the tags codes of messages that can match; None for any."""
-        return self.wanted.tags_codes
+        self.tags_codes = self.wanted.tags_codes
 
     def attempt(self, last: bool) -> Answer:
         """Read again, unless no message arrived that the expression matches."""

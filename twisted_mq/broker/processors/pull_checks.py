@@ -8,7 +8,14 @@ from typing import Protocol
 
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
-from twisted_mq.broker.filter.selection import FilterParts, Selection, group_selection, own_selection
+from twisted_mq.broker.filter.selection import (
+    EVERY_MESSAGE,
+    EVERYTHING,
+    FilterParts,
+    Selection,
+    group_selection,
+    own_selection,
+)
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.protocol.bodies import SubscriptionGroupConfig, TopicConfig
 from twisted_mq.protocol.bodies.types import ACTIVELY, BROADCASTING
@@ -16,7 +23,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_READ
 from twisted_mq.protocol.headers import PullMessageRequestHeader
-from twisted_mq.protocol.names.system_topics import TOOLS_GROUPS
+from twisted_mq.protocol.names.system_topics import BROKERS_GROUPS, TOOLS_GROUPS
 from twisted_mq.protocol.remarks import FAQ
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
@@ -57,7 +64,9 @@ class PullChecks:
             raise _forbidden(
                 f"the broker[{broker.advertised_ip}] for lite pull consumer is forbidden", BROKER_FORBIDDEN
             )
-        group = broker.groups.find(header.consumer_group, channel.share_address)
+        group = broker.groups.groups.get(header.consumer_group)
+        if group is None or header.consumer_group in BROKERS_GROUPS:
+            group = broker.groups.find(header.consumer_group, channel.share_address)
         if group is None:
             raise BrokerError(
                 ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
@@ -95,6 +104,8 @@ class PullChecks:
     def selection(self, header: PullMessageRequestHeader, group: SubscriptionGroupConfig) -> Selection:
         """Return the selection by the subscription in the pull, or else by the group's heartbeats. Raises BrokerError."""
         if header.sys_flag & FLAG_SUBSCRIPTION:
+            if (header.subscription, header.expression_type) in EVERY_MESSAGE:
+                return EVERYTHING
             return own_selection(self._broker, header)
         info = self._broker.consumers.groups.get(header.consumer_group)
         if info is None:

@@ -49,24 +49,19 @@ class TopicConfigManager:
         save: Callable[[], object],
     ) -> None:
         self._table = table
+        self.topics = table.topics
+        """All topics by name; other parts must not change them."""
+        self.get = self.topics.get
+        """Returns the configuration of a topic, or None. A lookup of each request, so without a layer of its own."""
         self._now_ms = now_ms
         self._changed = changed
         self._write = save
         self.on_change: list[Callable[[], None]] = []
 
     @property
-    def topics(self) -> dict[str, TopicConfig]:
-        """Return all topics by name; callers must not change them."""
-        return self._table.topics
-
-    @property
     def data_version(self) -> DataVersion:
         """Return the version, which counts the changes of the table, for name servers and slaves."""
         return self._table.data_version
-
-    def get(self, topic: str) -> TopicConfig | None:
-        """Return the configuration of a topic, or None."""
-        return self.topics.get(topic)
 
     def has_queue(self, topic: str, queue_id: int) -> bool:
         """Return True if the topic exists with that many queues, to read or to write."""
