@@ -45,7 +45,7 @@ VISIBLE = [
     "twisted_mq/broker/long_polling.py",
     "storage/index/index_builder.py",
 ]
-"""What follows the send's own files: its message becomes visible, which wakes the pull."""
+"""The files after those of the send: its message becomes visible, which wakes the pull."""
 ANSWERED = [
     "twisted_mq/remoting/shares.py",
     "twisted_mq/broker/processors/pull.py",

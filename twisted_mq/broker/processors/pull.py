@@ -275,10 +275,10 @@ class HeldPull:
     wanted: Selection
     expires_ms: int
     line: WaitingLine = attrs.field(init=False)
-    """That of all pulls that wait at the queue."""
+    """The line of all pulls that wait at the queue."""
     offset: int = attrs.field(init=False)
     tags_codes: Collection[int] | None = attrs.field(init=False)
-    """Those of messages that can match; None for any."""
+    """The codes of messages that can match; None for any."""
 
     def __attrs_post_init__(self) -> None:
         self.line = WaitingLine(WaitingKind.PULL, self.header.topic, "", self.header.queue_id)
