@@ -125,9 +125,15 @@ class NameServerNode(Node):
         return f"{self.name}:{NAMESRV_PORT}"
 
     def knows(self, broker: BrokerNode) -> bool:
-        """Return whether the broker is registered."""
+        """Return whether the broker is registered, a master with all of its topics as it shows them now."""
         address = f"{broker.name}:{BROKER_PORT}"
-        return any(key.address == address for key in self.service.routes.live)
+        if not any(key.address == address for key in self.service.routes.live):
+            return False
+        return broker.is_slave or all(self._permission(broker, topic) == perm for topic, perm in broker.shown().items())
+
+    def _permission(self, broker: BrokerNode, topic: str) -> int | None:
+        queues = self.service.routes.topics.get(topic, {}).get(broker.broker_name)
+        return None if queues is None else queues.perm
 
     def _begin(self) -> None:
         options = NamesrvOptions(
@@ -178,6 +184,12 @@ class BrokerNode(Node):
     def agent(self) -> OrderAgent | None:
         """Return the agent of the running service, or None."""
         return self.service._agent if self.is_running else None
+
+    def shown(self) -> dict[str, int]:
+        """Return the permission of each topic, as name servers are told it."""
+        registration = self.service.registration
+        configs, routes = list(registration.topics.topics.values()), registration.ordering.routes
+        return {one.topic_name: one.perm for one in (configs if routes is None else routes.shown(configs))}
 
     @property
     def store(self) -> Any:

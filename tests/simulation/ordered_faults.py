@@ -19,6 +19,10 @@ MOST_TIMES = 5
 """That sends are disturbed in one fault."""
 SUSPENDED_SECONDS = (5.0, 19.0)
 """Around a session's time, and less than what the slave waits for a silent master."""
+UNHEARD_SECONDS = 26.0
+"""After 24 s a broker knows that a name server did not hear of a change."""
+NEW_TOPICS = 4
+"""That are made one after the other when a name server can be reached again."""
 LONG_SECONDS = 20.0
 """In which a broker that is alone hands out all that it has."""
 
@@ -265,8 +269,44 @@ def move(cluster: OrderedCluster, source: random.Random) -> End | None:
     return lambda: None
 
 
+def cut_from_name_server(cluster: OrderedCluster, source: random.Random) -> End | None:
+    """A head moves while a name server can't be reached, and topics are made just when it can be again.
+
+    That name server missed the first change, and must not take the next one for all that it missed.
+    """
+    topic, server = source.choice(cluster.topics), source.choice(cluster.name_servers)
+    unit, group, network = source.choice(topic.units), source.choice(topic.groups), cluster.world.network
+    head = cluster.observer.lists(topic.topic, unit).head
+    if head is None:
+        return None
+    master, began, left = _pair(cluster, head)[0], cluster.world.seconds, NEW_TOPICS
+    cluster.observer.links_fail()
+    cluster.world.told("cut", sender=master.name, receiver=server.name)
+    network.cut(master.name, server.name)
+    cluster.operator.move(topic, unit, group)
+
+    def heal() -> None:
+        cluster.world.told("heal", host=master.name, others=server.name)
+        network.heal(master.name, server.name)
+        make()
+
+    def make() -> None:
+        nonlocal left
+        left -= 1
+        if master.is_running and not master.host.is_paused:
+            master.service.controller.topics.create_for_group(f"new-{cluster.world.seconds:g}", 1)
+        if left > 0:
+            cluster.world.clock.callLater(source.uniform(0.1, 1.0), make)
+
+    def end() -> None:
+        cluster.world.clock.callLater(max(0.0, began + UNHEARD_SECONDS - cluster.world.seconds), heal)
+
+    return end
+
+
 ORDERED_FAULTS: dict[str, Begin] = FAULTS | {  # type: ignore[assignment]
     "cut from coordinator": cut_from_coordinator,
+    "cut from name server": cut_from_name_server,
     "broken session": break_session,
     "fall in a send": fall_in_a_send,
     "suspended head": suspend_head,

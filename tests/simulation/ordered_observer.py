@@ -89,8 +89,8 @@ class OrderedObserver(Observer):
         self._unanswered: dict[str, None] = {}
         self._highest: dict[tuple[str, str], int] = defaultdict(int)
         self._marks: dict[tuple[str, str, int], tuple[int, int]] = {}
-        self._calls: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-        """The epochs of the listener's open calls, by process and unit."""
+        self._calls: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+        """The epochs and queues of the listener's open calls, by process and unit."""
         self._lists: dict[str, Lists] = {unit_path(one.topic, unit): Lists() for one, unit in self._units}
         self._lists_changed_at = world.clock.now
         coordinator.ensemble.tree.told.append(self._changed)
@@ -151,17 +151,17 @@ class OrderedObserver(Observer):
 
     @contextmanager
     def call_of_listener(self, process: str, topic: str, messages: list[MessageExt]) -> Iterator[None]:
-        """Note one call while it lasts. Calls for messages of two terms of a unit do not overlap in one process."""
-        mark = OrderMark.decode(messages[0].properties.get(PROPERTY_ORDERED, ""))
-        unit = process, topic, "" if topic == WHOLE else str(messages[0].queue_id)
-        open_calls = self._calls[unit]
-        if any(epoch != mark.epoch for epoch in open_calls):
-            self._broken(f"{process} was given messages of epoch {mark.epoch} while it had some of {open_calls}")
-        open_calls.append(mark.epoch)
+        """Note one call while it lasts. In one process, calls for two terms of a unit do not overlap, nor two calls for a queue."""
+        mark, queue_id = OrderMark.decode(messages[0].properties.get(PROPERTY_ORDERED, "")), messages[0].queue_id
+        open_calls = self._calls[process, topic, "" if topic == WHOLE else str(queue_id)]
+        call = mark.epoch, queue_id
+        if any(epoch != mark.epoch or queue == queue_id for epoch, queue in open_calls):
+            self._broken(f"{process} was given messages of epoch and queue {call} while it had some of {open_calls}")
+        open_calls.append(call)
         try:
             yield
         finally:
-            open_calls.remove(mark.epoch)
+            open_calls.remove(call)
 
     def _is_next(self, group: str, queue: MessageQueue, message: MessageExt, name: str) -> None:
         line, number = _place_in_line(name)
