@@ -28,7 +28,7 @@ LEAST_GROWTH = 2_000_000
 MOST_BLOCKS = 20_000_000
 """About 2 GB: more than the budgets of a daemon allow (docs/explanation/architecture.md)."""
 BUSY = 0.5
-"""The share of the time between two decisions in which a busy process used a processor."""
+"""The share of the time between two decisions in which a busy process used a processor, or waited for one."""
 LOOK_SECONDS = 2.0
 """The interval of the decision whether to look at everything."""
 IDLE_LOOKS = 5
@@ -38,6 +38,19 @@ _OLDEST = 2
 """The generation that keeps what outlives a search of it."""
 
 
+def occupied_seconds(path: str = "/proc/self/schedstat") -> float:
+    """Return the seconds in which the first thread used a processor or waited for one, from the file that Linux has of that.
+
+    A process that others keep from the processor is not idle. Without the file, return what all threads used.
+    """
+    try:
+        with open(path, "rb") as file:
+            used, waited, _ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return time.process_time()
+    return (used + waited) / 1e9
+
+
 def wait_for_start() -> None:
     """Search nothing before the looks start: modules and tables are no garbage, and searches take a tenth of a start."""
     gc.disable()
@@ -45,11 +58,11 @@ def wait_for_start() -> None:
 
 @attrs.define(eq=False)
 class GarbageLooks:
-    """The looks of one process. `seconds` is a monotonic clock, `used` tells the seconds that the process used a processor."""
+    """The looks of one process. `seconds` is a monotonic clock, `used` tells the seconds for which it had work to do."""
 
     seconds: Callable[[], float]
     blocks: Callable[[], int] = sys.getallocatedblocks
-    used: Callable[[], float] = time.process_time
+    used: Callable[[], float] = occupied_seconds
     is_aside: bool = False
     """True if objects were put aside since the last look at everything."""
     _kept: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import time
 import weakref
 
 import pytest
@@ -18,6 +19,7 @@ from twisted_mq.config.garbage import (
     MOST_BLOCKS,
     THAW_SECONDS,
     GarbageLooks,
+    occupied_seconds,
     wait_for_start,
 )
 
@@ -212,3 +214,18 @@ def test_cycles_that_were_put_aside_are_freed() -> None:
         looks.look_at_all()
     gc.unfreeze()
     assert freed == ["node"] and weak() is None
+
+
+def test_process_that_waits_for_a_processor_is_not_idle(tmp_path):
+    found = tmp_path / "schedstat"
+    found.write_text("1500000000 2250000000 314\n")
+    assert occupied_seconds(str(found)) == 3.75
+
+
+@pytest.mark.parametrize("text", [None, "", "0 1", "a b c"])
+def test_without_a_file_of_the_scheduler_used_time_counts(tmp_path, text):
+    found = tmp_path / "schedstat"
+    if text is not None:
+        found.write_text(text)
+    before = time.process_time()
+    assert before <= occupied_seconds(str(found)) <= time.process_time()
