@@ -151,7 +151,7 @@ class OrderedObserver(Observer):
 
     @contextmanager
     def call_of_listener(self, process: str, topic: str, messages: list[MessageExt]) -> Iterator[None]:
-        """Note one call while it lasts. In one process, calls for two terms of a unit do not overlap, nor two calls for a queue."""
+        """Note one call while it lasts. Calls for two terms of a unit do not overlap in one process, nor two for a queue."""
         mark, queue_id = OrderMark.decode(messages[0].properties.get(PROPERTY_ORDERED, "")), messages[0].queue_id
         open_calls = self._calls[process, topic, "" if topic == WHOLE else str(queue_id)]
         call = mark.epoch, queue_id
