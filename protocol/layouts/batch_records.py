@@ -6,12 +6,12 @@ Messages that are all of one length become rows of numpy columns, others are pac
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Sequence
 from itertools import count
 
 import numpy as np
 
+from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
 from twisted_mq.protocol.layouts.record import CRC_MASK, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS, magic_for
 from twisted_mq.protocol.layouts.record_codec import encode_record
@@ -87,7 +87,7 @@ def _encode_alike(
     records = bytearray(pattern * number)
     row = _row(pattern[_LOW_FLAGS] & V6_FLAGS, len(bodies[0]), len(topic), len(properties[0]) + len(suffix))
     rows = np.frombuffer(records, row)
-    rows["body_crc"] = np.fromiter(map(zlib.crc32, bodies), np.uint32, number) & CRC_MASK
+    rows["body_crc"] = np.fromiter(map(crc32, bodies), np.uint32, number) & CRC_MASK
     if flags.count(flags[0]) < number:
         rows["flag"] = flags
     rows["queue_offset"] = np.arange(queue_offset, queue_offset + number)
@@ -124,7 +124,7 @@ def _encode_each(
     head, between = _packers(pattern[_LOW_FLAGS] & V6_FLAGS, len(topic))
     _, magic, _, queue_id, _, _, _, common, _ = head.unpack_from(pattern)
     topic_field, suffix_bytes = between.unpack_from(pattern, head.size)
-    pack_head, pack_between, pattern_bytes, checksum = head.pack, between.pack, len(pattern), zlib.crc32
+    pack_head, pack_between, pattern_bytes, checksum = head.pack, between.pack, len(pattern), crc32
     sizes: list[int] = []
     pieces: list[bytes] = []
     columns = zip(flags, bodies, properties, count(queue_offset), strict=False)

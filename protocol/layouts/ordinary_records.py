@@ -8,11 +8,11 @@ both against each other. Positions count from the file's start.
 from __future__ import annotations
 
 import functools
-import zlib
 from mmap import mmap
 from typing import Final
 
 from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.derive import derive_runs
 from twisted_mq.protocol.layouts.record import (
     CRC_MASK,
@@ -98,7 +98,7 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
             or _properties_length(text, topic_end)[0] != left
         ):
             break
-        if check_crc and length and zlib.crc32(data[body : body + length]) & CRC_MASK != crc:
+        if check_crc and length and crc32(data[body : body + length]) & CRC_MASK != crc:
             break
         start, code = text.rfind(_TAGS), 0
         if start > topic_end:

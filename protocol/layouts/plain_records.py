@@ -5,12 +5,12 @@ Columns go in, all records come out in one piece. `record_codec.encode_record` i
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Sequence
 from itertools import chain, product, repeat
 from operator import and_
 from typing import Any
 
+from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.derive import derive_struct
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES
 from twisted_mq.protocol.layouts.record import CRC_MASK, HEAD_NAMES, MAGIC_V1, MESSAGE, V6_FLAGS, middle
@@ -64,7 +64,7 @@ def encode_plain_records(
     columns: dict[str, Iterable[Any]] = {
         "size": sizes,
         "magic": repeat(MAGIC_V1),
-        "body_crc": map(and_, map(zlib.crc32, bodies), repeat(CRC_MASK)),
+        "body_crc": map(and_, map(crc32, bodies), repeat(CRC_MASK)),
         "queue_id": queue_ids,
         "flag": repeat(flag),
         "queue_offset": queue_offsets,

@@ -6,12 +6,12 @@ Nothing here copies more than one record: a buffer may be a mapped file, a memor
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.host import IPV4_HOST_BYTES, IPV6_HOST_BYTES, host_text
 from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern
@@ -67,11 +67,6 @@ class DispatchFields(NamedTuple):
     properties: dict[str, str]
 
 
-def crc32(data: Buffer) -> int:
-    """CRC-32 without its highest bit (Apache: UtilAll.crc32)."""
-    return zlib.crc32(data) & CRC_MASK
-
-
 def encode_record(
     topic: bytes,
     body: bytes,
@@ -100,7 +95,7 @@ def encode_record(
     if topic_length > V1_TOPIC_BYTES:
         magic = MAGIC_V2
     if body_crc is None:
-        body_crc = zlib.crc32(body) & CRC_MASK
+        body_crc = crc32(body) & CRC_MASK
     if len(born_host) != IPV4_HOST_BYTES or len(store_host) != IPV4_HOST_BYTES or sys_flag & V6_FLAGS:
         sys_flag = sys_flag & ~V6_FLAGS | host_flags(born_host, store_host)
         head = HEADS[sys_flag & V6_FLAGS]
@@ -153,7 +148,7 @@ def host_flags(born_host: bytes, store_host: bytes) -> int:
 
 
 def _check_crc(body: Buffer, offset: int, said: int) -> None:
-    found = zlib.crc32(body) & CRC_MASK
+    found = crc32(body) & CRC_MASK
     if found != said:
         raise RecordError(f"the body's CRC is {found}, the record says {said}", offset)
 

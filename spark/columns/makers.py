@@ -1,6 +1,6 @@
 """Arrow columns from records: a table of one function for each column, all of which work on whole batches.
 
-Two columns cannot avoid a step for each record, and only they are slow: `crcOk` (zlib.crc32 over the body) and `body`
+Two columns cannot avoid a step for each record, and only they are slow: `crcOk` (a CRC over the body) and `body`
 where it is compressed. A query that does not need them leaves them out with the option `columns`.
 """
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Iterable
 
 import attrs
 import numpy as np
 
 from twisted_mq.protocol.columns import Bytes, Mask, Numbers, Positions, window
+from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD
 from twisted_mq.protocol.layouts.record_columns import Heads, heads_at, spans_at
 from twisted_mq.storage.files.mapped_log import LogBytes
@@ -89,7 +89,7 @@ class RecordColumns:
         `bodies` are the records' bodies, if they were copied already.
         """
         copies = self.texts(self.body, self.body_end) if bodies is None else bodies
-        found = np.fromiter(map(zlib.crc32, copies), np.uint32, len(self))
+        found = np.fromiter(map(crc32, copies), np.uint32, len(self))
         wrong = (found & CRC_MASK) != self.body_crc
         return np.flatnonzero(wrong & (self.body_end > self.body))
 
