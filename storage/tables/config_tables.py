@@ -86,17 +86,20 @@ class _Written(bytes):
 class _Rows:
     """The rows of one table as they were last written: only changed rows are encoded again."""
 
-    _known: dict[str, tuple[object, _Written]] = attrs.field(factory=dict, eq=False)
+    _known: dict[str, tuple[object, bytes]] = attrs.field(factory=dict, eq=False)
 
-    def texts(self, table: Mapping[str, object]) -> dict[str, _Written]:
-        """Return the text of each row. Rows are compared by identity, not by content: they never change."""
+    def text(self, table: Mapping[str, object]) -> _Written:
+        """Return the text of the table. Rows are compared by identity, not by content: they never change."""
+        if not table:
+            self._known = {}
+            return _Written(b"{}")
         known, self._known = self._known, {}
         for name, row in table.items():
             before = known.get(name)
             if before is None or before[0] is not row:
-                before = row, _Written(_pretty(to_value(row), _ROW))
+                before = row, dumps(name) + b":" + _pretty(to_value(row), _ROW)
             self._known[name] = before
-        return {name: text for name, (_, text) in self._known.items()}
+        return _Written(b"{" + _ROW + (b"," + _ROW).join([text for _, text in self._known.values()]) + _ROW[:-1] + b"}")
 
 
 class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
@@ -116,7 +119,7 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
         return TopicConfigSerializeWrapper(dict(self.topics), self.data_version)
 
     def _text(self, body: TopicConfigSerializeWrapper) -> bytes:
-        rows = self._rows.texts(body.topic_config_table)
+        rows = self._rows.text(body.topic_config_table)
         return pretty({"dataVersion": to_value(body.data_version), "topicConfigTable": rows})
 
 
@@ -140,7 +143,7 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
         return SubscriptionGroupWrapper(dict(self.groups), self.data_version, forbidden)
 
     def _text(self, body: SubscriptionGroupWrapper) -> bytes:
-        rows = self._rows.texts(body.subscription_group_table)
+        rows = self._rows.text(body.subscription_group_table)
         rest = {"dataVersion": body.data_version, "forbiddenTable": body.forbidden_table}
         return pretty({name: to_value(member) for name, member in rest.items()} | {"subscriptionGroupTable": rows})
 

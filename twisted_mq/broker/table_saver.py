@@ -1,5 +1,6 @@
 """Writes a table of the broker after it changed: in a thread, from a snapshot, once for all changes meanwhile.
 
+A table that changes all the time is written a part of the time: a large one would occupy the interpreter otherwise.
 A write that fails is logged once and tried again until it succeeds, so that a disk that is full for a moment loses
 nothing that was acknowledged. Callers that have to wait for the disk use `when_saved`.
 """
@@ -14,6 +15,8 @@ from twisted.internet import defer, interfaces
 from twisted_mq.logs import Logger
 
 RETRY_SECONDS = 5.0
+REST = 3.0
+"""The time between two writes, as a multiple of the first one's."""
 
 InThread = Callable[[Callable[[], object]], "defer.Deferred[object]"]
 """Runs a call in a thread; a test runs it at once."""
@@ -41,6 +44,9 @@ class TableSaver:
         self._writing: defer.Deferred[object] | None = None
         self._retry: interfaces.IDelayedCall | None = None
         self._waiting: list[defer.Deferred[None]] = []
+        """Those that wait for changes after the write in progress."""
+        self._covered: list[defer.Deferred[None]] = []
+        """Those that wait for the write in progress."""
 
     @property
     def is_saved(self) -> bool:
@@ -58,27 +64,34 @@ class TableSaver:
         if self.is_saved:
             return defer.succeed(None)
         waiting: defer.Deferred[None] = defer.Deferred(self._waiting_is_over)
-        self._waiting.append(waiting)
+        (self._waiting if self._dirty else self._covered).append(waiting)
         return waiting
 
     def _waiting_is_over(self, waiting: defer.Deferred[None]) -> None:
-        self._waiting.remove(waiting)
+        (self._waiting if waiting in self._waiting else self._covered).remove(waiting)
 
     def _write(self) -> None:
         self._retry, self._dirty = None, False
+        self._covered, self._waiting = [*self._covered, *self._waiting], []
         self._writing = defer.Deferred()
+        began = self._clock.seconds()
         done = self._in_thread(self._table.snapshot())
-        done.addCallbacks(self._written, self._failed)
+        done.addCallbacks(self._written, self._failed, callbackArgs=[began])
 
-    def _written(self, _: object) -> None:
+    def _written(self, _: object, began: float) -> None:
         self._failing = False
+        covered, self._covered = self._covered, []
         self._ended()
         if self._dirty and not self._abandoned:
-            self._write()
-            return
-        waiting, self._waiting = self._waiting, []
-        for one in waiting:
+            self._rest(REST * (self._clock.seconds() - began))
+        for one in covered:
             one.callback(None)
+
+    def _rest(self, seconds: float) -> None:
+        if seconds > 0:
+            self._retry = self._clock.callLater(seconds, self._write)
+        else:
+            self._write()
 
     def _failed(self, reason: object) -> None:
         if not self._failing:
@@ -118,5 +131,5 @@ class TableSaver:
                 self.log.error(
                     "{name}: table not saved at the stop, the old one stays on disk: {e}", name=self._name, e=error
                 )
-        for one in list(self._waiting):
+        for one in (*self._covered, *self._waiting):
             one.cancel()

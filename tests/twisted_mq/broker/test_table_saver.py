@@ -10,7 +10,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.broker.table_saver import RETRY_SECONDS, TableSaver
+from twisted_mq.broker.table_saver import REST, RETRY_SECONDS, TableSaver
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 
@@ -64,10 +64,46 @@ class TableSaverCase(SynchronousTestCase):
         self.change(1)
         first = self.saver.when_saved()
         self.change(2)
-        self.finish()
-        self.assertNoResult(first)
+        second = self.saver.when_saved()
         self.finish()
         self.successResultOf(first)
+        self.assertNoResult(second)
+        self.finish()
+        self.successResultOf(second)
+
+    def test_who_waits_is_told_while_the_table_changes_all_the_time(self) -> None:
+        self.change(0)
+        for value in range(1, 10):
+            self.change(value)
+            waiting = self.saver.when_saved()
+            self.finish()
+            self.assertNoResult(waiting)
+            self.change(100 + value)
+            self.finish()
+            self.successResultOf(waiting)
+            self.assertEqual(self.table.written[-1], value)
+
+    def test_a_write_that_takes_long_is_followed_by_a_rest(self) -> None:
+        self.change(1)
+        self.change(2)
+        self.clock.advance(0.5)
+        self.finish()
+        self.change(3)
+        self.clock.advance(0.5 * REST - 0.01)
+        self.assertEqual((self.threads, self.saver.is_saved), ([], False))
+        self.clock.advance(0.01)
+        self.finish()
+        self.assertEqual((self.table.written, self.saver.is_saved), ([1, 3], True))
+
+    def test_the_stop_waits_for_no_rest(self) -> None:
+        self.change(1)
+        self.change(2)
+        self.clock.advance(60.0)
+        self.finish()
+        stopped = defer.Deferred.fromCoroutine(self.saver.stop())
+        self.finish()
+        self.successResultOf(stopped)
+        self.assertEqual((self.table.written, self.clock.getDelayedCalls()), ([1, 2], []))
 
     def test_a_failed_write_is_said_once_and_tried_again(self) -> None:
         self.change(1)
