@@ -27,8 +27,8 @@ EARLY_MS = 50
 """A pop or a notification is answered this long before its end (Apache: PopRequest.isTimeout)."""
 TURN_SECONDS = 0.01
 """The time for answers in one turn of the reactor."""
-LOOKED_AT = 64
-"""The requests of a line that are looked at for their time between two looks at the clock."""
+END_MS = 1000
+"""Pulls that end within the same so many milliseconds are found together."""
 MOST_WAIT_MS = 300_000
 """The longest time that a request waits, whatever it asks for. Clients ask for 15 to 30 s."""
 RESERVE = 1000
@@ -83,6 +83,8 @@ class LongPolling:
         self._now_ms = now_ms
         self._dispatch = dispatch
         self._lines_at: dict[Place, dict[WaitingLine, None]] = {}
+        self._ends: dict[int, dict[_Held, None]] = {}
+        """The pulls, by their ends in steps of END_MS. Pops and notifications have timers of their own."""
         self._counts = dict.fromkeys(WaitingKind, 0)
         self._late = late
         self._served = Served(clock)
@@ -217,13 +219,11 @@ class LongPolling:
         self._answer_for_a_turn()
 
     def _look_for_expired(self, now_ms: int) -> Iterator[WaitingKind | None]:
-        for line, waiting in list(self.lines.items()):
-            for number, held in enumerate(list(waiting)):
-                if held.expires_ms <= now_ms or not held.request.channel.connected_now:
-                    self._try(held, last=True)
-                    yield line.kind
-                elif number % LOOKED_AT == 0:
-                    yield None
+        for shares in self._shares.values():
+            gone = [one for one in shares.by_connection() if not next(iter(one)).request.channel.connected_now]
+            yield from self._ended([held for waiting in gone for held in waiting])
+        for end in sorted(end for end in self._ends if end * END_MS <= now_ms):
+            yield from self._ended([held for held in self._ends.get(end, ()) if held.expires_ms <= now_ms])
 
     def answer_queue(self, topic: str, queue_id: int) -> None:
         """Answer the pulls of one queue, because a reader among them has to go on elsewhere."""
@@ -314,12 +314,15 @@ class LongPolling:
         self.lines[line][held] = None
         self._counts[line.kind] += 1
         self._shares[line.kind].add(held.share, held.request.channel, held)
+        if held.timer is None:
+            self._ends.setdefault(held.expires_ms // END_MS, {})[held] = None
 
     def _drop(self, held: _Held) -> None:
         line = held.request.line
         del self.lines[line][held]
         self._counts[line.kind] -= 1
         self._shares[line.kind].discard(held.share, held.request.channel, held)
+        self._forget_end(held)
         if self.lines[line]:
             return
         del self.lines[line]
@@ -328,3 +331,11 @@ class LongPolling:
             del lines[line]
             if not lines:
                 del self._lines_at[place]
+
+    def _forget_end(self, held: _Held) -> None:
+        end = held.expires_ms // END_MS
+        waiting = self._ends.get(end)
+        if waiting is not None and held in waiting:
+            del waiting[held]
+            if not waiting:
+                del self._ends[end]

@@ -76,7 +76,7 @@ class TableSaver:
         self._writing = defer.Deferred()
         began = self._clock.seconds()
         done = self._in_thread(self._table.snapshot())
-        done.addCallbacks(self._written, self._failed, callbackArgs=[began])
+        done.addCallbacks(self._written, self._failed, callbackArgs=(began,))
 
     def _written(self, _: object, began: float) -> None:
         self._failing = False

@@ -12,7 +12,7 @@ that are earned in this way are at most half of the total. If accounts are known
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
 
 import attrs
@@ -122,6 +122,11 @@ class Shares(Generic[Thing]):
             del connections[connection]
         if not connections:
             del self._of[address], self._counts[address]
+
+    def by_connection(self) -> Iterable[Iterable[Thing]]:
+        """Yield the things of each connection that has some."""
+        for connections in self._of.values():
+            yield from connections.values()
 
     def gives_way(self, address: str, connection: Hashable) -> Thing | None:
         """Return what gives way to one more of a connection: the oldest of the largest share. None if no share is larger."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection
 from unittest.mock import patch
 
@@ -11,7 +10,7 @@ import pytest
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
-from twisted_mq.broker.long_polling import LOOKED_AT, TURN_SECONDS, LongPolling
+from twisted_mq.broker.long_polling import END_MS, TURN_SECONDS, LongPolling
 from twisted_mq.broker.waiting_requests import WaitingKind, WaitingLine
 from twisted_mq.remoting.late_answers import LateAnswers
 
@@ -108,7 +107,7 @@ def test_time_limit_answers_and_lost_connections_are_forgotten() -> None:
     desk.hold(Request("early", expires_ms=200))
     desk.hold(Request("gone", channel=Connection(connected_now=False)))
     desk.polling.answer_expired(60)
-    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([b"late", None], 1)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([None, b"late"], 1)
 
 
 def test_failing_answer_reaches_its_own_pull_alone() -> None:
@@ -278,19 +277,33 @@ def test_pulls_whose_time_is_up_together_are_answered_in_several_turns() -> None
         assert desk.turn() == [b"c"]
 
 
-def test_many_pulls_whose_time_is_not_up_are_looked_at_in_several_turns() -> None:
-    """Each look at the clock ends a turn here."""
-    desk = SlowDesk()
-    for _ in range(3 * LOOKED_AT):
-        desk.hold(Request("early", expires_ms=1000))
+class Untouched(int):
+    """A time that must not be compared with the present one."""
+
+    def __le__(self, other: object) -> bool:
+        raise AssertionError("a pull whose time is far was looked at")
+
+
+def test_pulls_whose_time_is_far_are_not_looked_at() -> None:
+    desk = Desk()
+    for _ in range(3):
+        desk.hold(Request("early", expires_ms=Untouched(10 * END_MS)))
+    desk.hold(Request("later in this second", expires_ms=70))
     desk.hold(Request("due", expires_ms=50))
-    with patch.object(desk.clock, "seconds", itertools.count(step=TURN_SECONDS).__next__):
-        desk.polling.answer_expired(60)
-        turns = 1
-        while desk.polling._next_turn is not None and not desk.answers:
-            desk.polling._go_on()
-            turns += 1
-    assert (turns, desk.answers, desk.polling.count(WaitingKind.PULL)) == (4, [b"due"], 3 * LOOKED_AT)
+    desk.polling.answer_expired(60)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([b"due"], 4)
+    desk.polling.answer_all(WaitingKind.PULL)
+    assert desk.polling._ends == {}
+
+
+def test_pulls_of_a_lost_connection_are_dropped_long_before_their_time() -> None:
+    desk = Desk()
+    gone = Connection()
+    for connection in (gone, Connection(), gone):
+        desk.hold(Request("a", channel=connection, expires_ms=10 * END_MS))
+    gone.connected_now = False
+    desk.polling.answer_expired(60)
+    assert (desk.answers, desk.polling.count(WaitingKind.PULL)) == ([None, None], 1)
 
 
 def test_the_end_answers_at_once_what_waits_for_its_turn_too() -> None:
