@@ -19,6 +19,12 @@ from twisted_mq.web_bounds import BoundedSite
 
 IDLE_SECONDS = 30.0
 """The time that a connection may be silent."""
+LONG_SECONDS = 0.1
+"""The time from which a page is long to collect, and served again for a while."""
+REST = 3.0
+"""So many times what a long page took to collect, it is served again."""
+
+PAGE = b"text/plain; version=0.0.4; charset=utf-8"
 
 Text = Callable[[], defer.Deferred[bytes]]
 Complaints = Callable[[], list[str]]
@@ -26,25 +32,35 @@ Complaints = Callable[[], list[str]]
 
 
 class MetricsPage(Resource):
-    """Serves the metrics. Requests that come while metrics are collected get the same ones."""
+    """Serves the metrics. Requests that come while metrics are collected, or soon after if that took long, get the same ones."""
 
     isLeaf = True
     log = Logger()
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Text, seconds: Callable[[], float]) -> None:
         super().__init__()
         self._text = text
+        self._seconds = seconds
         self._waiting: list[Request] = []
+        self._last, self._until = b"", 0.0
 
     def render_GET(self, request: Request) -> int:
         self._waiting.append(request)
         request.notifyFinish().addErrback(lambda _: self._waiting.remove(request) if request in self._waiting else None)
-        if len(self._waiting) == 1:
-            defer.maybeDeferred(self._text).addCallbacks(self._collected, self._failed)
+        if len(self._waiting) > 1:
+            return NOT_DONE_YET
+        began = self._seconds()
+        if self._last and began < self._until:
+            self._answer(OK, PAGE, self._last)
+        else:
+            defer.maybeDeferred(self._text).addCallbacks(self._collected, self._failed, callbackArgs=(began,))
         return NOT_DONE_YET
 
-    def _collected(self, text: bytes) -> None:
-        self._answer(OK, b"text/plain; version=0.0.4; charset=utf-8", text)
+    def _collected(self, text: bytes, began: float) -> None:
+        now = self._seconds()
+        is_long = now - began >= LONG_SECONDS
+        self._last, self._until = (text, now + REST * (now - began)) if is_long else (b"", 0.0)
+        self._answer(OK, PAGE, text)
 
     def _failed(self, reason: failure.Failure) -> None:
         self.log.failure("metrics not collected", reason)
@@ -96,5 +112,9 @@ class MetricsSite(PagesSite):
     def __init__(
         self, text: Text, unhealthy: Complaints, not_ready: Complaints, reactor: interfaces.IReactorTime
     ) -> None:
-        pages = {b"metrics": MetricsPage(text), b"health": StatePage(unhealthy), b"ready": StatePage(not_ready)}
+        pages = {
+            b"metrics": MetricsPage(text, reactor.seconds),
+            b"health": StatePage(unhealthy),
+            b"ready": StatePage(not_ready),
+        }
         super().__init__(pages, reactor)

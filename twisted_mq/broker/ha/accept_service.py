@@ -14,7 +14,7 @@ from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.shares import Shares, address_of
 from twisted_mq.storage.interfaces import IMessageStore
 
-STRANGERS_BYTES = 8 * 1024 * 1024
+STRANGERS_BYTES = 2 * 1024 * 1024
 """The limit in bytes a second of what the links of all hosts without a registered slave are sent together, in equal parts."""
 
 LOOKS_BEFORE_A_WARNING = 3

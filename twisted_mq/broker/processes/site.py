@@ -135,4 +135,5 @@ def supervisor_site(children: Sequence[Child], reactor: interfaces.IReactorTime,
     """Return the site with /metrics, /health and /ready of all brokers."""
     pages = BrokerPages(children, reactor, in_thread)
     states: dict[bytes, Resource] = {path.encode(): JoinedStatePage(pages, path) for path in ("health", "ready")}
-    return PagesSite({b"metrics": MetricsPage(lambda: defer.ensureDeferred(pages.metrics())), **states}, reactor)
+    metrics = MetricsPage(lambda: defer.ensureDeferred(pages.metrics()), reactor.seconds)
+    return PagesSite({b"metrics": metrics, **states}, reactor)

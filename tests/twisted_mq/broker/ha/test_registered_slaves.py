@@ -253,7 +253,7 @@ class LimitTests(RegisteredSlavesCase):
         self.join(SLAVE)
         lines = [self.look() for _ in range(4)]
         line = (
-            "slave's link is slow, hosts without a registered slave of broker-a share 8388608 bytes a second: "
+            "slave's link is slow, hosts without a registered slave of broker-a share 2097152 bytes a second: "
             f"slave={STRANGER}:40001. If it is a slave, set haSharedSecret at both sides or add its host to haAllowedSlaves; "
             "haCountRegisteredSlavesOnly=false limits no host"
         )
