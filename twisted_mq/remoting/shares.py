@@ -11,6 +11,7 @@ that are earned in this way are at most half of the total. If accounts are known
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, TypeVar
@@ -27,6 +28,7 @@ IPV6_NETWORK_BITS = 64
 """The host part of an IPv6 address is the peer's own choice."""
 
 
+@functools.lru_cache(maxsize=4096)
 def address_of(host: str) -> str:
     """Return the address that a peer's share belongs to: an IPv4 address, or the network of an IPv6 one."""
     try:
