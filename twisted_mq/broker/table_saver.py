@@ -44,9 +44,9 @@ class TableSaver:
         self._writing: defer.Deferred[object] | None = None
         self._retry: interfaces.IDelayedCall | None = None
         self._waiting: list[defer.Deferred[None]] = []
-        """Those that wait for changes after the write in progress."""
+        """Fire once changes are on disk that came after the write in progress began."""
         self._covered: list[defer.Deferred[None]] = []
-        """Those that wait for the write in progress."""
+        """Fire when the write in progress has ended."""
 
     @property
     def is_saved(self) -> bool:
