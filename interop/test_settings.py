@@ -10,7 +10,7 @@ import pytest
 from interop.peers.servers import COMMANDS, Cluster, ask, running
 from interop.recorded import Recording
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.shown_settings import FIXED
+from twisted_mq.broker.processors.admin_config import FIXED
 from twisted_mq.config.options import option_fields
 from twisted_mq.namesrv.options import NamesrvOptions
 

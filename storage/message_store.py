@@ -43,8 +43,7 @@ from twisted_mq.storage.interfaces import (
     Shut,
 )
 from twisted_mq.storage.log.log_scan import LogScan
-from twisted_mq.storage.log.log_setup import make_commit_log
-from twisted_mq.storage.log.transient_pool import BufferedCommitLog
+from twisted_mq.storage.log.transient_pool import BufferedCommitLog, make_commit_log
 from twisted_mq.storage.proved_records import ProvedRecords
 from twisted_mq.storage.queues.batch_queue_reader import BatchQueueReader
 from twisted_mq.storage.queues.queue_extension import BitMapOf, describe

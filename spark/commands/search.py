@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from pyspark.sql import functions as F
 
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
@@ -23,9 +24,24 @@ from twisted_mq.protocol.text.properties import KEY_SEPARATOR
 from twisted_mq.spark.columns.makers import Origin, record_batches
 from twisted_mq.spark.commands.stores import Stores
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, named_bars
+from twisted_mq.spark.source.open_log import OpenLog
 from twisted_mq.spark.source.queue_reads import LAYOUTS
-from twisted_mq.spark.source.record_reads import records_at
-from twisted_mq.spark.source.stores import Store, directories_in
+from twisted_mq.spark.source.stores import Store, directories_in, list_log_files
+from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
+
+
+def records_at(store: Store, offsets: Iterable[int]) -> Iterator[RecordColumns]:
+    """Yield the records that begin at these places, in order; places without a valid record are skipped. Raises LogFileGone."""
+    wanted = sorted(set(offsets))
+    for file in list_log_files(store):
+        inside = [offset - file.first_offset for offset in wanted if file.first_offset <= offset < file.end]
+        if inside:
+            log = OpenLog(store, file)
+            for position in inside:
+                size = log.record_size(position)
+                if size:
+                    yield intact_records(log.window(position, size), np.zeros(1, np.int64))
+
 
 COLUMNS = (
     "storeTimestamp", "topic", "queueId", "queueOffset", "sysFlag", "reconsumeTimes", "bornTimestamp", "bornHost", "uniqKey",

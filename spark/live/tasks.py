@@ -9,15 +9,54 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from twisted_mq.spark.live.cluster import Cluster
+from twisted_mq.spark.live.errors import Behind, BrokerSilent, OffsetsLost, PeerSilent
 from twisted_mq.spark.live.held import Held
 from twisted_mq.spark.live.kept_clusters import kept_cluster
 from twisted_mq.spark.live.offset_maps import Offsets
 from twisted_mq.spark.live.options import LiveOptions
 from twisted_mq.spark.live.planning import split, stretches
-from twisted_mq.spark.live.pulled_bodies import pulled_bodies
-from twisted_mq.spark.live.pulling import Stretch, StretchPull
+from twisted_mq.spark.live.pulling import Stretch, StretchPull, queue_text
 from twisted_mq.spark.live.rows import RowMaker
 from twisted_mq.spark.worker import settled
+
+
+def pulled_bodies(cluster: Cluster, pull: StretchPull) -> Iterator[bytes]:
+    """Yield the bodies of the answers, in the queue's order, to the stretch's end. Raises LiveError."""
+    queue, failures, began = pull.stretch.queue, 0, cluster.now()
+    while pull.position < pull.stretch.end:
+        before = pull.position
+        silent: list[PeerSilent] = []
+        for address in cluster.replicas(queue):
+            try:
+                yield from pull.bodies(cluster.connection(address))
+                break
+            except PeerSilent as error:
+                silent.append(error)
+        else:
+            if pull.position > before:
+                failures, began = 0, cluster.now()
+            failures += 1
+            waited = float("inf") if _all_answer(silent) else cluster.now() - began
+            if cluster.access.is_over(failures, waited):
+                _give_up(cluster, pull, silent)
+                return
+            cluster.pause(failures)
+            cluster.forget(queue)
+
+
+def _all_answer(silent: list[PeerSilent]) -> bool:
+    """Return True if all replicas answer, and none of them has the messages."""
+    return bool(silent) and all(isinstance(error, Behind) for error in silent)
+
+
+def _give_up(cluster: Cluster, pull: StretchPull, silent: list[PeerSilent]) -> None:
+    """Raise BrokerSilent, or OffsetsLost if replicas answer and none has the messages, unless loss is allowed."""
+    queue = pull.stretch.queue
+    ends = [error.end for error in silent if isinstance(error, Behind)]
+    if not _all_answer(silent):
+        raise BrokerSilent(queue.broker_name, list(map(str, silent)), cluster.host)
+    pull.note(OffsetsLost(queue_text(queue), pull.position, max(ends), "no replica has more"))
+
 
 log = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.reactor_threads import at_once
 from twisted_mq.remoting.socket_channel import SocketChannel
 from twisted_mq.storage.interfaces import InnerMessage, PutResult, PutStatus
-from twisted_mq.storage.tables.access_table import AccessTable
+from twisted_mq.storage.tables.small_tables import AccessTable
 
 START_SECONDS = 1_795_217_217.0
 HOUR_MS = 3_600_000

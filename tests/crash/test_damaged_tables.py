@@ -15,7 +15,7 @@ from twisted_mq.broker.filter.bloom_filter import BloomFilterData
 from twisted_mq.broker.filter.consumer_filter_data import ConsumerFilterData, ConsumerFilterTable
 from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 STRIDE = 1 if thorough() else 7
 

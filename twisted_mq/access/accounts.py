@@ -15,7 +15,7 @@ from twisted_mq.protocol.bodies import AclInfo, UserInfo
 from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.reactor_threads import InThread, at_once
-from twisted_mq.storage.tables.access_table import AccessTable
+from twisted_mq.storage.tables.small_tables import AccessTable
 
 SUPER, NORMAL = "Super", "Normal"
 ENABLED, DISABLED = "enable", "disable"

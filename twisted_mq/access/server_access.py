@@ -31,7 +31,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, Credentials
 from twisted_mq.reactor_threads import InThread
 from twisted_mq.remoting.channel import Channel, Processor
-from twisted_mq.storage.tables.access_table import AccessTable
+from twisted_mq.storage.tables.small_tables import AccessTable
 
 log = Logger()
 

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from twisted.internet import defer
 from twisted.python.failure import Failure
 
+from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.blocking.background import background
 from twisted_mq.blocking.calls import Call
 from twisted_mq.blocking.loop_thread import LoopThread
-from twisted_mq.blocking.thread_reactor import ThreadReactor
 from twisted_mq.client.consuming.deliveries import Act
 from twisted_mq.client.core.errors import ClientStateError
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.faces import member
+
+
+class ThreadReactor(LoopReactor):
+    """A LoopReactor whose `callFromThread` wakes the loop only while it sleeps."""
+
+    _thread: LoopThread | None = None
+
+    def enter_in(self, thread: LoopThread) -> None:
+        """Add a member, in the running loop of this thread."""
+        self.enter()
+        self._thread = thread
+
+    def callFromThread(self, f: Callable[..., Any], *args: object, **kwargs: object) -> None:  # type: ignore[override]
+        assert self._thread is not None  # nothing calls before the first member has started
+        with contextlib.suppress(
+            ClientStateError
+        ):  # stopped meanwhile: nothing waits any longer for the result of the thread
+            self._thread.soon(functools.partial(f, *args, **kwargs))
+
 
 Result = TypeVar("Result")
 

@@ -21,7 +21,6 @@ from twisted_mq.broker.processors.admin_lists import AdminListsProcessor
 from twisted_mq.broker.processors.admin_offsets import AdminOffsetsProcessor
 from twisted_mq.broker.processors.admin_static_topics import AdminStaticTopicsProcessor
 from twisted_mq.broker.processors.admin_topics import AdminTopicsProcessor
-from twisted_mq.broker.processors.broker_stats import BrokerStatsProcessor
 from twisted_mq.broker.processors.client_manage import ClientManageProcessor
 from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
 from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
@@ -37,7 +36,7 @@ from twisted_mq.broker.processors.query_messages import QueryMessagesProcessor
 from twisted_mq.broker.processors.recall import RecallMessageProcessor
 from twisted_mq.broker.processors.replication import ReplicationProcessor
 from twisted_mq.broker.processors.reply import ReplyMessageProcessor
-from twisted_mq.broker.processors.runtime_info import RuntimeInfoProcessor
+from twisted_mq.broker.processors.runtime_info import BrokerStatsProcessor, RuntimeInfoProcessor
 from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.processors.send_back import SendBackProcessor
 from twisted_mq.broker.processors.send_checks import SendChecks

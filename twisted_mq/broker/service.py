@@ -85,7 +85,7 @@ from twisted_mq.routing.route_cache import RouteCache
 from twisted_mq.stopping import Step, stop_all, take
 from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
-from twisted_mq.storage.tables.topic_mapping_table import TopicMappingTable
+from twisted_mq.storage.tables.small_tables import TopicMappingTable
 
 if TYPE_CHECKING:
     from twisted_mq.broker.ordering.agent import OrderAgent

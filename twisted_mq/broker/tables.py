@@ -7,11 +7,9 @@ import os
 import attrs
 
 from twisted_mq.broker.pop.order_info import ConsumerOrderInfoTable
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.tables.escaped_table import ESCAPED_FILE, EscapedTable
 from twisted_mq.storage.tables.passed_over_table import PASSED_OVER_FILE, PassedOverTable
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
-from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetricsTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable, MessageRequestModeTable, TransactionMetricsTable
 
 
 @attrs.frozen

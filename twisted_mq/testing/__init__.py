@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 from twisted_mq.extras import require
 
 if TYPE_CHECKING:
-    from twisted_mq.testing.case import BrokerMixin
     from twisted_mq.testing.cluster import EmbeddedCluster
     from twisted_mq.testing.ordered_cluster import OrderedCluster
-    from twisted_mq.testing.server import EmbeddedServer
+    from twisted_mq.testing.server import BrokerMixin, EmbeddedServer
     from twisted_mq.testing.virtual_cluster import VirtualCluster
 
 __all__ = ["BrokerMixin", "EmbeddedCluster", "EmbeddedServer", "OrderedCluster", "VirtualCluster"]
 
 _HOMES = {
-    "BrokerMixin": "case",
+    "BrokerMixin": "server",
     "EmbeddedCluster": "cluster",
     "EmbeddedServer": "server",
     "OrderedCluster": "ordered_cluster",

@@ -9,7 +9,7 @@ await cluster.stop()
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
@@ -22,8 +22,29 @@ from twisted_mq.broker.service import BrokerService
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService
 from twisted_mq.reactor_threads import threads_of
-from twisted_mq.testing.memory import KeptInMemory
+from twisted_mq.storage.config import StoreConfig
+from twisted_mq.storage.interfaces import IsBatchTopic
+from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 from twisted_mq.testing.temporary_folder import TemporaryFolder
+
+
+class KeptInMemory:
+    """Opens the store for each start of a broker: always the same one, so that messages survive a restart."""
+
+    def __init__(self) -> None:
+        self._store: MemoryMessageStore | None = None
+        self._is_batch_topic: IsBatchTopic = lambda topic: None
+
+    def __call__(
+        self, config: StoreConfig, now_ms: Callable[[], int], is_batch_topic: IsBatchTopic
+    ) -> MemoryMessageStore:
+        self._is_batch_topic = is_batch_topic
+        if self._store is None:
+            self._store = MemoryMessageStore(config, now_ms, is_batch_topic=lambda topic: self._is_batch_topic(topic))
+        self._store.configure(config)
+        self._store.start()
+        return self._store
+
 
 LOOPBACK = "127.0.0.1"
 

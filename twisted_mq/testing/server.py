@@ -4,7 +4,7 @@ with EmbeddedServer() as mq_server:
     ... clients connect to mq_server.namesrv ...
 
 All calls block until they are done. If the test's clients need the event loop that the test runs on, make the calls that wait
-for clients (`wait_until_consumed`, `send_and_wait`) in another thread.
+for clients (`wait_until_consumed`, `send_and_wait`) in another thread. `BrokerMixin` is for TestCases of unittest and trial.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import re
-from collections.abc import Sequence
-from typing import Literal, Self, TypeAlias, TypeVar
+import unittest
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from twisted.internet import task
 
@@ -25,6 +26,11 @@ from twisted_mq.testing.cluster import EmbeddedCluster, Settings
 from twisted_mq.testing.faults import Faults
 from twisted_mq.testing.reactor_thread import shared_thread
 from twisted_mq.testing.stored import left_over, make_topic, messages_of
+
+if TYPE_CHECKING:
+    Case = unittest.TestCase
+else:
+    Case = object
 
 StoreKind: TypeAlias = Literal["file", "memory"]
 """Messages are in files or in memory."""
@@ -182,3 +188,18 @@ def _runs_a_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+class BrokerMixin(Case):
+    """Gives each test an EmbeddedServer, `mq_server`, and a topic, `mq_topic`. Name it before the TestCase."""
+
+    mq_settings: ClassVar[Mapping[str, Any]] = {}
+    """Arguments of EmbeddedServer."""
+    mq_server: EmbeddedServer
+    mq_topic: str
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.mq_server = EmbeddedServer(**self.mq_settings).start()
+        self.addCleanup(self.mq_server.stop)
+        self.mq_topic = self.mq_server.new_topic(self.id().rpartition(".")[2])

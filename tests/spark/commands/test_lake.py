@@ -21,11 +21,10 @@ from pyspark.sql import SparkSession
 
 from tests.spark.commands.test_export import READERS, iceberg, places, put
 from tests.spark.stores import StoreWriter
-from twisted_mq.cli.spark.following import COMPACT_TURNS, followed, of_turn
+from twisted_mq.cli.spark.following import COMPACT_TURNS, follow, followed, of_turn
 from twisted_mq.spark.commands.alone import alone
 from twisted_mq.spark.commands.compaction import Compacted, Part, merges
 from twisted_mq.spark.commands.export import ExportSelection, export
-from twisted_mq.spark.commands.follow import follow
 from twisted_mq.spark.commands.iceberg_table import IcebergDirectory
 from twisted_mq.spark.commands.parquet_directory import ParquetDirectory
 from twisted_mq.spark.commands.stores import Stores

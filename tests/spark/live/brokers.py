@@ -19,9 +19,9 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.spark.live.cluster import Access, Cluster
 from twisted_mq.spark.live.connection import Dialling
-from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
 from twisted_mq.spark.live.queue_offsets import next_offsets
+from twisted_mq.spark.live.tasks import pulled_bodies
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.frames import Frame
 

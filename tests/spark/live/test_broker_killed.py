@@ -17,10 +17,10 @@ from twisted_mq.spark.live.cluster import Cluster
 from twisted_mq.spark.live.errors import BrokerSilent, NameServersSilent
 from twisted_mq.spark.live.offset_maps import OffsetMap
 from twisted_mq.spark.live.options import live_options
-from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
 from twisted_mq.spark.live.rows import RowMaker
 from twisted_mq.spark.live.stream_reader import LiveStreamReader
+from twisted_mq.spark.live.tasks import pulled_bodies
 from twisted_mq.spark.sink.columns import Outgoing
 from twisted_mq.spark.sink.sending import PartitionSender, SendLimits
 

@@ -8,8 +8,8 @@ from tests.spark.live.scripted import ScriptedConnection, ScriptedQueue
 from twisted_mq.protocol.bodies import BrokerData, MessageQueue
 from twisted_mq.spark.live.cluster import Access, Cluster
 from twisted_mq.spark.live.errors import BrokerSilent, OffsetsLost, PeerSilent
-from twisted_mq.spark.live.pulled_bodies import pulled_bodies
 from twisted_mq.spark.live.pulling import PullLimits, PullSelection, Stretch, StretchPull
+from twisted_mq.spark.live.tasks import pulled_bodies
 
 QUEUE = MessageQueue("Orders", "broker-a", 0)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.support.captures import stored_file
 from twisted_mq.protocol.bodies import DataVersion
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 
 def test_table_of_apaches_broker_is_read(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.captures import stored_file
 from twisted_mq.protocol.bodies import DataVersion
 from twisted_mq.protocol.bodies.metrics import TransactionMetric
-from twisted_mq.storage.tables.transaction_metrics_table import TransactionMetricsTable
+from twisted_mq.storage.tables.small_tables import TransactionMetricsTable
 
 
 def test_table_of_apaches_broker_is_read(tmp_path: Path) -> None:

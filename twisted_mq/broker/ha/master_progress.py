@@ -22,7 +22,7 @@ from twisted_mq.broker.ha.client import Following
 from twisted_mq.protocol.bodies import DelayOffsetSerializeWrapper, KVTable
 from twisted_mq.protocol.bodies.codec import decode_body
 from twisted_mq.protocol.errors import BodyError
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 END_OF_LOG = "commitLogMaxOffset"
 

@@ -50,7 +50,7 @@ from twisted_mq.remoting.channel import Invoke
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError
 from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.storage.tables.config_tables import TOPIC_GROUP_SEPARATOR
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 TIMEOUT_SECONDS = 3.0
 

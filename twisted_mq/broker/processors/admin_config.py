@@ -12,11 +12,11 @@ from typing import Protocol
 from twisted_mq.broker.clients.subscription_group_manager import SubscriptionGroupManager
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.shown_settings import settings_text
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
 from twisted_mq.config.errors import ConfigError, KeyNotAllowed
-from twisted_mq.config.options import parse_updates
+from twisted_mq.config.options import parse_updates, shown_options
 from twisted_mq.config.properties import Entry, parse_request, update_properties
+from twisted_mq.config.values import value_text
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import DataVersion, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
@@ -25,6 +25,52 @@ from twisted_mq.protocol.headers import GetBrokerConfigResponseHeader
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.remoting.channel import Answer, Channel
+
+FIXED: dict[str, bool | int | str] = {
+    "autoDeleteUnusedStats": True,
+    "autoMessageVersionOnTopicLen": True,
+    "disableConsumeIfConsumerReadSlowly": False,
+    "duplicationEnable": False,
+    "enableControllerMode": False,
+    "enableDLegerCommitLog": False,
+    "enableDetailStat": True,
+    "enableLmq": False,
+    "enableMultiDispatch": False,
+    "enableRegisterProducer": True,
+    "enableScheduleMessageStats": True,
+    "enableSingleTopicRegister": False,
+    "enableSplitRegistration": False,
+    "forceRegister": True,
+    "isBrokerContainer": False,
+    "isInBrokerContainer": False,
+    "lockInStrictMode": False,
+    "maxStatsIdleTimeInMinutes": -1,
+    "maxTopicLength": 127,
+    "messageIndexSafe": True,
+    "offsetCheckInSlave": False,
+    "storeType": "default",
+    "useStaticSubscription": False,
+}
+"""Apache's keys that are not options here, or options without effect, and the value that describes this broker."""
+
+
+def settings_text(options: BrokerOptions, ip: str, port: int, ha_address: str) -> str:
+    """Return the settings that GET_BROKER_CONFIG shows, with the values in effect, as sorted lines of key=value.
+
+    A key that this broker does not read is not shown, because its value would mislead. If the broker always behaves as one
+    value of such a key says, that value is shown, whatever the file says. Secrets are never shown.
+    """
+    values = FIXED | shown_options(options) | _resolved(ip, port, ha_address)
+    return "".join(f"{key}={value_text(value)}\n" for key, value in sorted(values.items()))
+
+
+def _resolved(ip: str, port: int, ha_address: str) -> dict[str, int | str]:
+    """Return the settings that were left to the broker: its addresses and ports, and what a slave needs to find it."""
+    resolved: dict[str, int | str] = {"brokerIP1": ip, "listenPort": port}
+    if ha_address:
+        ha_ip, _, ha_port = ha_address.rpartition(":")
+        resolved |= {"brokerIP2": ha_ip, "haListenPort": int(ha_port)}
+    return resolved
 
 
 class AdminConfigParts(Protocol):

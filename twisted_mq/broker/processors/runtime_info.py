@@ -1,4 +1,5 @@
-"""Reports the broker's state: codes 28 (GET_BROKER_RUNTIME_INFO) and 300 (QUERY_TOPIC_CONSUME_BY_WHO).
+"""Reports the broker's state: codes 28 (GET_BROKER_RUNTIME_INFO), 300 (QUERY_TOPIC_CONSUME_BY_WHO) and 315
+(VIEW_BROKER_STATS_DATA: counters over a minute, an hour and a day).
 
 Keys are those of Apache's AdminBrokerProcessor.prepareRuntimeInfo. Values of parts that do not exist here (thread pools
 other than the waiting sends and pulls, a transient store pool) are left out or 0. A master's slaves, which Apache's table
@@ -25,9 +26,10 @@ from twisted_mq.broker.statistics.call_times import TimedCall
 from twisted_mq.broker.statistics.delivery_counts import SCHEDULE_CONSUMER
 from twisted_mq.broker.waiting_requests import WaitingKind
 from twisted_mq.ordering.deleted import DELETED_UNCONSUMED, deleted_text
-from twisted_mq.protocol.bodies import GroupList, KVTable, encode_body
-from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader
+from twisted_mq.protocol.bodies import BrokerStatsData, BrokerStatsItem, GroupList, KVTable, encode_body
+from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.headers import QueryTopicConsumeByWhoRequestHeader, ViewBrokerStatsDataRequestHeader
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.wire.command import CURRENT_VERSION, RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
@@ -204,3 +206,30 @@ def _disks(paths: StorePaths) -> dict[str, str]:
         "consumeQueueDiskRatio": str(queues.used_ratio),
         "commitLogDirCapacity": f"Total : {human_bytes(log.total)}, Free : {human_bytes(log.available)}.",
     }
+
+
+class BrokerStatsParts(Protocol):
+    """The parts of the broker that questions about statistics use."""
+
+    options: BrokerOptions
+    statistics: BrokerStatistics
+
+
+class BrokerStatsProcessor:
+    """Shows one statistic by its name and key."""
+
+    def __init__(self, broker: BrokerStatsParts) -> None:
+        self._options = broker.options
+        self._statistics = broker.statistics
+        self.processors = {RequestCode.VIEW_BROKER_STATS_DATA: self.stats}
+
+    def stats(self, channel: Channel, command: RemotingCommand) -> Answer:
+        """Return sum, rate per second and average per request; SYSTEM_ERROR if nothing was counted under the key."""
+        header = decode_header(ViewBrokerStatsDataRequestHeader, command)
+        cluster = self._options.broker_cluster_name
+        windows = self._statistics.windows(header.stats_name, header.stats_key, cluster)
+        if windows is None:
+            remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
+            raise BrokerError(ResponseCode.SYSTEM_ERROR, remark)
+        minute, hour, day = (BrokerStatsItem(sum=one.sum, tps=one.tps, avgpt=one.average) for one in windows)
+        return command.answer(body=encode_body(BrokerStatsData(stats_minute=minute, stats_hour=hour, stats_day=day)))

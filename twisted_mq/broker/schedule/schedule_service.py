@@ -15,8 +15,8 @@ from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, InnerMessage, PutResult, PutStatus
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.tables.escaped_table import EscapedTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 MESSAGES_A_TURN = 32
 """Messages of one level in a turn; a level with more goes on in its next turn, so that the others and the clients get theirs."""
@@ -25,7 +25,7 @@ _QUIET = (GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.NO_MESSAGE_IN_QUEUE)
 
 
 class ScheduleMessageService:
-    """Delivers the delay levels. `table` keeps the offsets on disk (twisted_mq.storage.tables.delay_offset_table); `turn`
+    """Delivers the delay levels. `table` keeps the offsets on disk (twisted_mq.storage.tables.small_tables); `turn`
     is called repeatedly.
     """
 

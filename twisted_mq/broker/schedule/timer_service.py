@@ -15,7 +15,7 @@ from collections.abc import Callable
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivered_copies import Delivered, Put
 from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
-from twisted_mq.broker.statistics.timer_counts import TimerCounts
+from twisted_mq.broker.statistics.delivery_counts import TimerCounts
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError

@@ -26,8 +26,8 @@ from twisted_mq.protocol.bodies import DataVersion
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC, TIMER_TOPIC
 from twisted_mq.reactor_threads import InThread, at_once
 from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
 from twisted_mq.storage.tables.escaped_table import EscapedLevel, EscapedMessages, EscapedTable, LastMessage
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 from twisted_mq.storage.timer.timer_checkpoint import TimerCheckpoint
 from twisted_mq.storage.timer.timer_files import TimerFiles
 

@@ -6,16 +6,40 @@ import itertools
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import attrs
 import click
 
+from twisted_mq.spark.commands.stores import Stores
+from twisted_mq.spark.findings.findings import Findings
+
 if TYPE_CHECKING:
     from twisted_mq.spark.commands.export import ExportSelection
     from twisted_mq.spark.commands.stores import Stores
     from twisted_mq.spark.findings.findings import Findings
+
+
+def follow(
+    stores: Stores,
+    run: Callable[[Stores], Findings],
+    seconds: float,
+    now: Callable[[], float],
+    wait: Callable[[float], bool],
+) -> Iterator[Findings]:
+    """Yield the findings of one run after another. A run begins `seconds` after the one before began, or when that one is over.
+
+    `now` is monotonic time in seconds. `wait` waits for so many seconds and returns True to end. A store that a pattern matches
+    later is part of the next run. Raises what a run raises.
+    """
+    while True:
+        began = now()
+        yield run(stores)
+        if wait(max(0.0, began + seconds - now())):
+            return
+        stores = stores.reopened()
+
 
 COMPACT_TURNS = 60
 """Number of exports between two compactions: an hour, with an export a minute."""
@@ -31,7 +55,6 @@ def followed(stores: Stores, seconds: float, run: Callable[[Stores, int], Findin
 
     Returns the findings of the last run, or of the last one that is not sound.
     """
-    from twisted_mq.spark.commands.follow import follow
 
     ended = threading.Event()
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}

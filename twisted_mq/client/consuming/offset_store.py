@@ -10,11 +10,14 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from twisted_mq.client.consuming.consumer_options import ConsumeFromWhere, ConsumerOptions
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, level_of
 from twisted_mq.client.core.mq_client import MQClient
+from twisted_mq.client.core.times import moment_ms
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import MessageQueue, OffsetSerializeWrapper, decode_body, encode_body
 from twisted_mq.protocol.errors import BodyError
+from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.reactor_threads import InThread
 
 
@@ -185,3 +188,23 @@ class LocalOffsetStore(OffsetStore):
     @property
     def _backup(self) -> Path:
         return self._path.with_name(self._path.name + ".bak")
+
+
+async def start_offset(queue: MessageQueue, client: MQClient, options: ConsumerOptions, offsets: OffsetStore) -> int:
+    """Return the stored offset, else the one that consume_from_where gives (RebalancePushImpl.computePullFromWhere).
+
+    Messages to be retried are never skipped. Raises NoRoute, RemotingError or BrokerError.
+    """
+    stored = await offsets.read(queue)
+    if stored is not None and stored >= 0:
+        return stored
+    retry = queue.topic.startswith(RETRY_PREFIX)
+    policy = options.consume_from_where
+    if policy is ConsumeFromWhere.FIRST_OFFSET or (retry and policy is ConsumeFromWhere.LAST_OFFSET):
+        return 0
+    address = await client.routes.serving(queue)
+    if policy is ConsumeFromWhere.LAST_OFFSET or retry:
+        return await client.calls.max_offset(address, queue)
+    given = options.consume_timestamp
+    timestamp = client.wall_ms() - 30 * 60 * 1000 if given is None else moment_ms(given, "consume_timestamp")
+    return await client.calls.search_offset(address, queue, timestamp)

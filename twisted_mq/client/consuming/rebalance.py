@@ -14,10 +14,9 @@ from twisted.python import failure
 
 from twisted_mq.client.consuming.assignment import Assignment, BrokerAssignment
 from twisted_mq.client.consuming.consumer_options import ConsumerOptions, MessageModel
-from twisted_mq.client.consuming.offset_store import OffsetStore
+from twisted_mq.client.consuming.offset_store import OffsetStore, start_offset
 from twisted_mq.client.consuming.process_queue import ProcessQueue
 from twisted_mq.client.consuming.queue_locks import QueueLocks
-from twisted_mq.client.consuming.start_offset import start_offset
 from twisted_mq.client.core.errors import EXPECTED_ERRORS, NoRoute, TopicNotFound, level_of
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.logs import Logger

@@ -12,7 +12,7 @@ from typing import Any
 
 from twisted.logger import LogLevel
 
-from twisted_mq.client.core.refusals import described
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError, RocketMQError
 from twisted_mq.remoting.errors import RemotingConnectError, RemotingError, RemotingSendError
 from twisted_mq.routing.errors import (
@@ -121,3 +121,39 @@ class SendRefused(BrokerError):
         self.args = (f"broker {broker} refused a message of topic {topic}: {described(error, topic, name_servers)}",)
         self.topic = topic
         self.broker = broker
+
+
+NEXT_STEPS: dict[int, str] = {
+    ResponseCode.TOPIC_NOT_EXIST: ("Create the topic: mqadmin updateTopic -n {servers} -c DefaultCluster -t {topic}"),
+    ResponseCode.NO_PERMISSION: (
+        "Check the permission of broker and topic: mqadmin topicRoute -n {servers} -t {topic}. If the cluster has accounts, "
+        "check the rights of yours"
+    ),
+    ResponseCode.MESSAGE_ILLEGAL: (
+        "Check the broker's limits (maxMessageSize): mqadmin getBrokerConfig -n {servers} -c DefaultCluster"
+    ),
+    ResponseCode.SYSTEM_BUSY: "Check the load of the broker: mqadmin brokerStatus -n {servers} -c DefaultCluster",
+    ResponseCode.SERVICE_NOT_AVAILABLE: (
+        "Check the disk and the role of the broker: mqadmin brokerStatus -n {servers} -c DefaultCluster"
+    ),
+    ResponseCode.FLOW_CONTROL: "Check the load of the broker: mqadmin brokerStatus -n {servers} -c DefaultCluster",
+    ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST: (
+        "Create the group: mqadmin updateSubGroup -n {servers} -c DefaultCluster -g GROUP"
+    ),
+}
+"""Response code -> next step; `servers` and `topic` are filled in."""
+
+
+def code_name(code: int) -> str:
+    """Return the code's name (SYSTEM_BUSY for 2), or the number if it has no name."""
+    return ResponseCode(code).name if code in ResponseCode.__members__.values() else str(code)
+
+
+def described(error: BaseException, topic: str, name_servers: Sequence[str]) -> str:
+    """Describe a refusal in one or two sentences; return the text of any other error."""
+    if not isinstance(error, BrokerError):
+        return str(error)
+    code = int(error.response_code)
+    text = f"{code_name(code)} ({code}): {error.remark}"
+    step = NEXT_STEPS.get(code)
+    return text if step is None else f"{text.rstrip('.')}. {step.format(servers=';'.join(name_servers), topic=topic)}"

@@ -13,7 +13,7 @@ from tests.support.store_load import START_MS, small_config
 from tests.twisted_mq.broker.processors.test_pull import pull
 from tests.twisted_mq.broker.processors.test_send import fields, send
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.shown_settings import FIXED
+from twisted_mq.broker.processors.admin_config import FIXED
 from twisted_mq.config.known_keys import known_keys
 from twisted_mq.config.options import option, option_fields, options_text
 from twisted_mq.protocol.bodies import DataVersion, decode_body

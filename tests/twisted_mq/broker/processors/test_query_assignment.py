@@ -23,7 +23,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.routing.name_servers import NameServers
 from twisted_mq.routing.route_cache import RouteCache
-from twisted_mq.storage.tables.request_mode_table import MessageRequestModeTable
+from twisted_mq.storage.tables.small_tables import MessageRequestModeTable
 
 QUEUES = [MessageQueue("T", "broker-a", number) for number in range(4)]
 PULL = SetMessageRequestModeRequestBody("T", "G")

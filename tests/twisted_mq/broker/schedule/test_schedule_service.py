@@ -20,7 +20,7 @@ from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import GetResult, InnerMessage, PutResult, PutStatus
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 from twisted_mq.storage.message_store import FileMessageStore
-from twisted_mq.storage.tables.delay_offset_table import DelayOffsetTable
+from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 LEVELS = "1s 5s 10s"
 DELAYS = (1, 2, 3, 5, 8, 13)
