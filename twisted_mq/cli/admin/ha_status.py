@@ -1,4 +1,4 @@
-"""Implements `mqadmin haStatus` (Apache: HAStatusSubCommand): a master's slaves, or a slave's master."""
+"""Implements `mqadmin haStatus` (a master's slaves, or a slave's master) and `resetMasterFlushOffset`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import datetime
 from typing import cast
 
 from twisted_mq.cli.admin.calls import AdminContext, chosen_masters
-from twisted_mq.cli.admin.command_line import CommandLine
+from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.java_format import time_text
 from twisted_mq.protocol.bodies import HAClientRuntimeInfo, HARuntimeInfo, decode_body, to_value
 from twisted_mq.protocol.codes import RequestCode
+from twisted_mq.protocol.headers import ResetMasterFlushOffsetHeader
 from twisted_mq.protocol.text.json_value import Json
 
 DEFAULT_INTERVAL_SECONDS = 3
@@ -68,3 +69,13 @@ def _of_slave(info: HAClientRuntimeInfo, zone: datetime.tzinfo | None) -> list[s
         f"#LastWriteTime\t{time_text(info.last_write_timestamp, zone)}",
         f"#MasterFlushOffset\t{info.master_flush_offset}",
     ]
+
+
+async def reset_master_flush_offset(admin: AdminContext, line: CommandLine) -> None:
+    """Tell a slave how far its master has flushed (Apache: ResetMasterFlushOffsetSubCommand)."""
+    if "b" not in line or "o" not in line:
+        raise UsageError("Missing required options: b, o")
+    offset = line.number("o", 0)
+    header = ResetMasterFlushOffsetHeader(master_flush_offset=offset)
+    await admin.invoke(line.value("b"), RequestCode.RESET_MASTER_FLUSH_OFFSET, header)
+    admin.say(f"reset master flush offset to {offset} success", broker=line.value("b"), offset=offset)

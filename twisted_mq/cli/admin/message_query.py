@@ -1,4 +1,4 @@
-"""Implements `mqadmin queryMsgById`, `queryMsgByKey`, `queryMsgByUniqueKey`, `queryMsgByOffset`.
+"""Implements `mqadmin queryMsgById`, `queryMsgByKey`, `queryMsgByUniqueKey`, `queryMsgByOffset`, `queryMsgTraceById`.
 
 As in Apache's tool, bodies go to files, but in a new private folder instead of a shared one in /tmp.
 """
@@ -10,10 +10,11 @@ from twisted_mq.admin.groups import is_push_type, running_info
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
 from twisted_mq.admin.queues import TopicReader
 from twisted_mq.admin.sending import send_once
+from twisted_mq.admin.traces import traces_of
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import write_private_file
-from twisted_mq.cli.admin.java_format import map_text, text_or_null, time_text
+from twisted_mq.cli.admin.java_format import date_text, hash_order, map_text, text_or_null, time_text
 from twisted_mq.cli.admin.java_text import direct_result_text
 from twisted_mq.cli.admin.sending import send_result_text
 from twisted_mq.cli.admin.tables import TextTable
@@ -23,6 +24,7 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.headers import ConsumeMessageDirectlyResultRequestHeader
 from twisted_mq.protocol.messages.message import Message, MessageExt
+from twisted_mq.protocol.messages.trace import TRACE_TOPIC, ConsumeEndTrace, PublishTrace
 from twisted_mq.remoting.errors import RemotingError
 
 KEYS = TextTable("{:<50} {:>4} {:>40}".format("#Message ID", "#QID", "#Offset"), "{:<50} {:>4} {:>40}",
@@ -159,3 +161,45 @@ async def _send_again(admin: AdminContext, message_id: str, message: MessageExt)
     admin.say(f"prepare resend msg. originalMsgId={message_id}")
     result = await send_once(admin, copy, "ReSendMsgById")
     admin.say(send_result_text(result), msgId=result.msg_id, offsetMsgId=result.offset_msg_id)
+
+
+_ROW = "{:<10} {:<20} {:<20} {:<20} {:<10} {:<10}"
+PUBLISHED = TextTable.of(
+    _ROW, type="#Type", group="#ProducerGroup", clientHost="#ClientHost",
+    time="#SendTime", costTime="#CostTimes", status="#Status",
+)  # fmt: skip
+CONSUMED = TextTable.of(
+    _ROW, type="#Type", group="#ConsumerGroup", clientHost="#ClientHost",
+    time="#ConsumerTime", costTime="#CostTimes", status="#Status",
+)  # fmt: skip
+
+
+async def query_msg_trace_by_id(admin: AdminContext, line: CommandLine) -> None:
+    message_id = line.value("i")
+    found = await messages_of_key(
+        admin,
+        line.value("t") or TRACE_TOPIC,
+        message_id,
+        line.number("c", 64),
+        line.number("b", 0),
+        line.number("e", FOREVER_MS),
+    )
+    shown = [one for message in found for one in traces_of(message, message_id)]
+    traces = [(trace, host) for trace, host in shown if isinstance(trace, PublishTrace | ConsumeEndTrace)]
+    for trace, host in traces:
+        if isinstance(trace, PublishTrace):
+            admin.say(PUBLISHED.head)
+            _row(admin, PUBLISHED, "Pub", trace, host)
+            admin.say("")
+    consumed = [(trace, host) for trace, host in traces if isinstance(trace, ConsumeEndTrace)]
+    for group in hash_order(trace.group for trace, _ in consumed):
+        admin.say(CONSUMED.head)
+        for trace, host in consumed:
+            if trace.group == group:
+                _row(admin, CONSUMED, "Sub", trace, host)
+        admin.say("")
+
+
+def _row(admin: AdminContext, table: TextTable, kind: str, trace: PublishTrace | ConsumeEndTrace, host: str) -> None:
+    status = "success" if trace.success else "failed"
+    admin.row(table, kind, trace.group, host, date_text(trace.timestamp), f"{trace.cost_ms}ms", status)

@@ -1,4 +1,6 @@
-"""Implements `mqadmin printMsg`, `printMsgByQueue`, `consumeMessage`: messages of queues, without moving any group's offsets."""
+"""Implements `mqadmin printMsg`, `printMsgByQueue`, `consumeMessage` and `dumpCompactionLog`: messages of queues or of a
+compaction log's file, without moving any group's offsets.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,15 @@ import attrs
 from twisted_mq.admin.queues import TOOLS_GROUP, TopicReader
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
+from twisted_mq.cli.admin.files import read_bytes
 from twisted_mq.cli.admin.java_text import message_text, queue_text
+from twisted_mq.cli.errors import CliError
 from twisted_mq.cli.output import progress
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
 from twisted_mq.protocol.bodies import MessageQueue
+from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record import read_mark
+from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import MessageExt
 
 RULE = "-" * 56
@@ -172,3 +179,25 @@ async def _print_until(admin: AdminContext, reader: TopicReader, queue: MessageQ
         admin.say(_ended_text(queue, result))
         if result.status in (PullStatus.NO_NEW_MSG, PullStatus.OFFSET_ILLEGAL):
             return
+
+
+async def dump_compaction_log(admin: AdminContext, line: CommandLine) -> None:
+    if "f" not in line:
+        raise UsageError("miss dump log file name")
+    _show_messages(admin, read_bytes(line.value("f")))
+
+
+def _show_messages(admin: AdminContext, data: bytes) -> None:
+    """Show messages up to the first place without one, because the rest of the file is empty. Raises CliError for damage."""
+    offset = 0
+    while offset + 8 <= len(data) and 0 < read_mark(data, offset)[0] <= len(data) - offset:
+        try:
+            message = decode_message(data, offset, check_crc=False)
+        except RecordError as error:
+            raise CliError(f"no message at {offset}: {error}") from error
+        admin.say(
+            message_text(message, None),
+            offset=offset, topic=message.topic, queueId=message.queue_id, queueOffset=message.queue_offset,
+            msgId=message.unique_key or message.msg_id, keys=message.keys,
+        )  # fmt: skip
+        offset += message.store_size

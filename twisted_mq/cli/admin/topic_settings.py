@@ -1,11 +1,11 @@
-"""`mqadmin updateTopicPerm`, `updateTopicList`, `updateOrderConf`, `topicClusterList`, `allocateMQ`."""
+"""`mqadmin updateTopicPerm`, `updateTopicList`, `updateOrderConf`, `topicClusterList`, `allocateMQ`, `deleteTopic`."""
 
 from __future__ import annotations
 
 from typing import cast
 
 from twisted_mq.admin.queues import readable_queues
-from twisted_mq.cli.admin.calls import AdminContext, chosen_masters
+from twisted_mq.cli.admin.calls import AdminContext, chosen_masters, master_addresses
 from twisted_mq.cli.admin.command_line import CommandLine, UsageError
 from twisted_mq.cli.admin.files import read_list
 from twisted_mq.cli.admin.java_format import hash_order, text_or_null
@@ -100,3 +100,14 @@ async def allocate_mq(admin: AdminContext, line: CommandLine) -> None:
     consumers = line.parts("i")
     result = {one: [to_value(queue) for queue in allocate_averagely(one, queues, consumers)] for one in consumers}
     admin.say(dumps({"result": result}, sort=False).decode(), result=cast(Json, result))
+
+
+async def delete_topic(admin: AdminContext, line: CommandLine) -> None:
+    """Delete a topic (Apache: DeleteTopicSubCommand); an unknown cluster is an error here, not a success."""
+    topic, cluster_name = line.value("t"), line.value("c")
+    for address in master_addresses(await admin.cluster_info(), cluster_name):
+        await admin.delete_topic(address, topic)
+    admin.say(f"delete topic [{topic}] from cluster [{cluster_name}] success.", deleted=topic, cluster=cluster_name)
+    for name_server in admin.name_servers:
+        await admin.delete_route(name_server, cluster_name, topic)
+    admin.say(f"delete topic [{topic}] from NameServer success.", deleted=topic, nameServers=admin.name_servers)

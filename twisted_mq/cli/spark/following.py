@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from twisted_mq.spark.commands.stores import Stores
-from twisted_mq.spark.findings.findings import Findings
-
 if TYPE_CHECKING:
     from twisted_mq.spark.commands.export import ExportSelection
     from twisted_mq.spark.commands.stores import Stores
     from twisted_mq.spark.findings.findings import Findings
+
+COMPACT_TURNS = 60
+"""Number of exports between two compactions: an hour, with an export a minute."""
+
+
+def of_turn(wanted: ExportSelection, turn: int) -> ExportSelection:
+    """Return the selection for one of many exports: the first and then each 60th one compacts."""
+    return attrs.evolve(wanted, compact=wanted.compact and turn % COMPACT_TURNS == 0)
 
 
 def follow(
@@ -41,21 +46,11 @@ def follow(
         stores = stores.reopened()
 
 
-COMPACT_TURNS = 60
-"""Number of exports between two compactions: an hour, with an export a minute."""
-
-
-def of_turn(wanted: ExportSelection, turn: int) -> ExportSelection:
-    """Return the selection for one of many exports: the first and then each 60th one compacts."""
-    return attrs.evolve(wanted, compact=wanted.compact and turn % COMPACT_TURNS == 0)
-
-
 def followed(stores: Stores, seconds: float, run: Callable[[Stores, int], Findings]) -> Findings:
     """Run again and again, with the number of the run. Prints a line for each run that found something.
 
     Returns the findings of the last run, or of the last one that is not sound.
     """
-
     ended = threading.Event()
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

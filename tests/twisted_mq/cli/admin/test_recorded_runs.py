@@ -5,7 +5,7 @@ import datetime
 import pytest
 
 from tests.twisted_mq.cli.admin.recorded import RecordedPeers, exchanges, printed, run
-from twisted_mq.cli.admin import topic_status
+from twisted_mq.cli.admin import topic_route
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError
 
@@ -35,8 +35,8 @@ def test_a_route_without_write_permission_prints_as_recorded():
 
 def test_topic_status_prints_as_recorded(monkeypatch):
     command = "topicStatus -t CapAdmin"
-    in_utc = topic_status.lines
-    monkeypatch.setattr(topic_status, "lines", lambda offsets: in_utc(offsets, datetime.UTC))
+    in_utc = topic_route.lines
+    monkeypatch.setattr(topic_route, "lines", lambda offsets: in_utc(offsets, datetime.UTC))
     peers = RecordedPeers(exchanges("admin_topic", command))
     assert run(peers, command) == (printed(command), [])
 
