@@ -14,7 +14,7 @@ import attrs
 from docs.generate.tables import code, table
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.config.known_keys import known_keys
-from twisted_mq.config.options import option_fields
+from twisted_mq.config.options import key_of, option_fields
 from twisted_mq.config.reasons import reason_of
 from twisted_mq.config.values import value_text
 from twisted_mq.namesrv.options import NamesrvOptions
@@ -46,7 +46,7 @@ def without_effect() -> str:
     """Keys that are checked, and change nothing here."""
     fields = [field for cls in (BrokerOptions, NamesrvOptions) for field in option_fields(cls).values()]
     unused = [field for field in fields if not field.metadata["has_effect"]]
-    rows = ([*(cell for cell in _row(field) if cell is not None), reason_of(field.metadata["key"])] for field in unused)
+    rows = ([*(cell for cell in _row(field) if cell is not None), reason_of(key_of(field))] for field in unused)
     return table((*HEAD[:3], *HEAD[4:], "why not"), rows)
 
 
@@ -116,7 +116,7 @@ def _row(field: Option, *, remote: bool = False) -> list[str | None]:
     metadata = field.metadata
     while_it_runs = ("may change" if metadata["remote"] else "fixed") if remote else None
     doc = f"{metadata['doc']} (never shown)" if metadata["secret"] else metadata["doc"]
-    return [code(metadata["key"]), _type(metadata), _default(field), while_it_runs, doc]
+    return [code(key_of(field)), _type(metadata), _default(field), while_it_runs, doc]
 
 
 def _type(metadata: dict[str, Any]) -> str:

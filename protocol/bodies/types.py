@@ -12,6 +12,7 @@ from typing import Annotated
 import attrs
 
 from twisted_mq.protocol.codes import LANGUAGES
+from twisted_mq.protocol.text.java import camel_case
 
 
 @attrs.frozen
@@ -68,5 +69,4 @@ def wire_name(attribute: str, metadata: Mapping[str, object]) -> str:
     """Return the wire name: `broker_addrs` travels as brokerAddrs unless its metadata says otherwise."""
     if "wire" in metadata:
         return str(metadata["wire"])
-    first, *rest = attribute.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+    return camel_case(attribute)

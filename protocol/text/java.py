@@ -89,3 +89,9 @@ def utf8(text: str) -> bytes:
 def from_utf8(data: bytes | bytearray | memoryview) -> str:
     """new String(bytes, UTF_8): damaged bytes become U+FFFD instead of an error."""
     return str(data, "utf-8", "replace")
+
+
+def camel_case(name: str) -> str:
+    """Return a Python name as Java spells it: `broker_addrs` becomes brokerAddrs."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)

@@ -44,19 +44,16 @@ class BrokerOptions(MetricsOptions):
 
     # identity
 
-    broker_name: str = option(
-        "brokerName", attrs.Factory(local_host_name), "name shared by a master and its slaves", type="string"
-    )
-    broker_cluster_name: str = option("brokerClusterName", "DefaultCluster", "cluster that the broker belongs to")
+    broker_name: str = option(attrs.Factory(local_host_name), "name shared by a master and its slaves", type="string")
+    broker_cluster_name: str = option("DefaultCluster", "cluster that the broker belongs to")
     broker_id: int = option(
-        "brokerId", 0, "0 for a master, above 0 for a slave, -1 if a controller assigns it", type="long", low=-1
+        0, "0 for a master, above 0 for a slave, -1 if a controller assigns it", type="long", low=-1
     )
     broker_role: BrokerRole = option(  # noqa: RUF009 an attrs field, not a shared default
-        "brokerRole", BrokerRole.ASYNC_MASTER, "role, and whether sends wait for slaves", type=BrokerRole
+        BrokerRole.ASYNC_MASTER, "role, and whether sends wait for slaves", type=BrokerRole
     )
-    region_id: str = option("regionId", "DefaultRegion", "region named in send answers (MSG_REGION)")
+    region_id: str = option("DefaultRegion", "region named in send answers (MSG_REGION)")
     broker_config_path: str | None = option(
-        "brokerConfigPath",
         None,
         "file for remote updates; a file given at the start replaces it",
         type="string",
@@ -64,221 +61,163 @@ class BrokerOptions(MetricsOptions):
 
     # where it listens and what it announces
 
-    bind_address: str = option("bindAddress", "0.0.0.0", "address to listen on")
-    listen_port: int = option("listenPort", LISTEN_PORT, "port for clients; the fast port is two below", limits=PORT)
-    ha_listen_port: int = option("haListenPort", 0, "port for slaves; 0: listenPort + 1", limits=PORT)
+    bind_address: str = option("0.0.0.0", "address to listen on")
+    listen_port: int = option(LISTEN_PORT, "port for clients; the fast port is two below", limits=PORT)
+    ha_listen_port: int = option(0, "port for slaves; 0: listenPort + 1", limits=PORT)
     broker_ip1: str | None = option(
-        "brokerIP1",
         None,
         "address registered for clients; unset: the interface that reaches the name server",
         type="string",
+        key="brokerIP1",
     )
-    broker_ip2: str | None = option("brokerIP2", None, "address registered for slaves; unset: brokerIP1", type="string")
+    broker_ip2: str | None = option(
+        None, "address registered for slaves; unset: brokerIP1", type="string", key="brokerIP2"
+    )
     server_channel_max_idle_time_seconds: int = option(
-        "serverChannelMaxIdleTimeSeconds", 120, "seconds without data after which a connection is closed", low=1
+        120, "seconds without data after which a connection is closed", low=1
     )
 
-    grpc_server_port: int = option(
-        "grpcServerPort", -1, "port for gRPC clients of 5.x; 0 a free one, -1 none; ours", low=-1, high=65535
-    )
-    proxy_config_path: str | None = option(
-        "proxyConfigPath", None, "rmq-proxy.json with settings of the gRPC port; ours", type="string"
-    )
+    grpc_server_port: int = option(-1, "port for gRPC clients of 5.x; 0 a free one, -1 none; ours", low=-1, high=65535)
+    proxy_config_path: str | None = option(None, "rmq-proxy.json with settings of the gRPC port; ours", type="string")
 
     # name servers
 
     namesrv_addr: str | None = option(
-        "namesrvAddr",
         attrs.Factory(name_servers_of_environment),
         "name servers, host:port separated by semicolons",
         type="string",
     )
     fetch_namesrv_addr_by_address_server: bool = option(
-        "fetchNamesrvAddrByAddressServer", False, "without namesrvAddr, read the name servers from an HTTP page"
+        False, "without namesrvAddr, read the name servers from an HTTP page"
     )
-    fetch_namesrv_addr_interval: int = option(
-        "fetchNamesrvAddrInterval", 10000, "ms between reads of that page", type="long", low=1
-    )
+    fetch_namesrv_addr_interval: int = option(10000, "ms between reads of that page", type="long", low=1)
     namesrv_domain: str = option(
-        "rocketmq.namesrv.domain",
         "jmenv.tbsite.net",
         "host or host:port of the page; a system property of Apache's broker",
+        key="rocketmq.namesrv.domain",
     )
     namesrv_domain_subgroup: str = option(
-        "rocketmq.namesrv.domain.subgroup",
         "nsaddr",
         "the page's name below /rocketmq/; a system property of Apache's broker",
+        key="rocketmq.namesrv.domain.subgroup",
     )
-    fetch_name_srv_addr_by_dns_lookup: bool = option(
-        "fetchNameSrvAddrByDnsLookup", False, "use all addresses of each host name in namesrvAddr"
-    )
-    update_name_server_addr_period: int = option(
-        "updateNameServerAddrPeriod", 120000, "ms between look-ups of these names", low=1
-    )
-    register_name_server_period: int = option(
-        "registerNameServerPeriod", 30000, "ms between registrations, limited to 10000 to 60000", low=1
-    )
-    register_broker_timeout_mills: int = option(
-        "registerBrokerTimeoutMills", 24000, "ms to wait for a name server's answer", low=1, remote=True
-    )
-    send_heartbeat_timeout_millis: int = option(
-        "sendHeartbeatTimeoutMillis", 1000, "ms to wait for the answer to a broker heartbeat", low=1
-    )
+    fetch_name_srv_addr_by_dns_lookup: bool = option(False, "use all addresses of each host name in namesrvAddr")
+    update_name_server_addr_period: int = option(120000, "ms between look-ups of these names", low=1)
+    register_name_server_period: int = option(30000, "ms between registrations, limited to 10000 to 60000", low=1)
+    register_broker_timeout_mills: int = option(24000, "ms to wait for a name server's answer", low=1, remote=True)
+    send_heartbeat_timeout_millis: int = option(1000, "ms to wait for the answer to a broker heartbeat", low=1)
     broker_heartbeat_interval: int = option(
-        "brokerHeartbeatInterval",
         1000,
         "ms between heartbeats to the name servers in acting-master mode",
         low=100,
     )
     broker_not_active_timeout_millis: int = option(
-        "brokerNotActiveTimeoutMillis",
         10000,
         "ms without a heartbeat after which name servers remove such a broker from routes",
         type="long",
         low=1,
     )
-    compressed_register: bool = option("compressedRegister", False, "compress registrations", remote=True)
-    force_register: bool = option(
-        "forceRegister", True, "register in each period even if nothing changed", has_effect=False
-    )
-    enable_single_topic_register: bool = option(
-        "enableSingleTopicRegister", False, "register only a changed topic", has_effect=False
-    )
-    enable_split_registration: bool = option(
-        "enableSplitRegistration", False, "split a registration of many topics", has_effect=False
-    )
-    split_registration_size: int = option("splitRegistrationSize", 800, "topics in one part", low=1, has_effect=False)
+    compressed_register: bool = option(False, "compress registrations", remote=True)
+    force_register: bool = option(True, "register in each period even if nothing changed", has_effect=False)
+    enable_single_topic_register: bool = option(False, "register only a changed topic", has_effect=False)
+    enable_split_registration: bool = option(False, "split a registration of many topics", has_effect=False)
+    split_registration_size: int = option(800, "topics in one part", low=1, has_effect=False)
     enable_slave_acting_master: bool = option(
-        "enableSlaveActingMaster",
         False,
         "the slave with the lowest id replaces a lost master; set it for the whole group",
     )
     enable_remote_escape: bool = option(
-        "enableRemoteEscape",
         False,
         "an acting slave sends due delayed and timed messages, and half messages, to other masters",
     )
     skip_pre_online: bool = option(
-        "skipPreOnline",
         False,
         "a master in this mode registers at once, without asking its slaves about their actions during its absence",
     )
     compatible_with_old_name_srv: bool = option(
-        "compatibleWithOldNameSrv",
         True,
         "send heartbeats as queries of the data version, which name servers of 4.x support",
     )
 
     forward_timeout: int = option(
-        "forwardTimeout", 3000, "ms to wait for another broker that holds part of a static topic", type="long", low=1
+        3000, "ms to wait for another broker that holds part of a static topic", type="long", low=1
     )
 
     # topics, groups, permissions
 
-    broker_permission: int = option(
-        "brokerPermission", 6, "permission of clients: 4 read, 2 write, 6 both", low=0, high=7, remote=True
-    )
-    default_topic_queue_nums: int = option(
-        "defaultTopicQueueNums", 8, "queues of the default topic, the maximum for a created topic", low=1
-    )
-    auto_create_topic_enable: bool = option(
-        "autoCreateTopicEnable", True, "a send creates a missing topic like the default topic", remote=True
-    )
-    auto_create_subscription_group: bool = option(
-        "autoCreateSubscriptionGroup", True, "a consumer creates its missing group", remote=True
-    )
-    cluster_topic_enable: bool = option("clusterTopicEnable", True, "create a topic with the name of the cluster")
-    broker_topic_enable: bool = option("brokerTopicEnable", True, "create a topic with the name of the broker")
-    trace_topic_enable: bool = option("traceTopicEnable", False, "create a topic for message traces")
-    msg_trace_topic_name: str = option("msgTraceTopicName", "RMQ_SYS_TRACE_TOPIC", "name of the topic for traces")
-    trace_on: bool = option("traceOn", True, "send answers enable traces (TRACE_ON)")
-    revive_queue_num: int = option("reviveQueueNum", 8, "queues of the topic for pop revivals", low=1)
+    broker_permission: int = option(6, "permission of clients: 4 read, 2 write, 6 both", low=0, high=7, remote=True)
+    default_topic_queue_nums: int = option(8, "queues of the default topic, the maximum for a created topic", low=1)
+    auto_create_topic_enable: bool = option(True, "a send creates a missing topic like the default topic", remote=True)
+    auto_create_subscription_group: bool = option(True, "a consumer creates its missing group", remote=True)
+    cluster_topic_enable: bool = option(True, "create a topic with the name of the cluster")
+    broker_topic_enable: bool = option(True, "create a topic with the name of the broker")
+    trace_topic_enable: bool = option(False, "create a topic for message traces")
+    msg_trace_topic_name: str = option("RMQ_SYS_TRACE_TOPIC", "name of the topic for traces")
+    trace_on: bool = option(True, "send answers enable traces (TRACE_ON)")
+    revive_queue_num: int = option(8, "queues of the topic for pop revivals", low=1)
     validate_system_topic_when_update_topic: bool = option(
-        "validateSystemTopicWhenUpdateTopic", True, "system topics cannot be updated by an admin", remote=True
+        True, "system topics cannot be updated by an admin", remote=True
     )
-    enable_mixed_message_type: bool = option(
-        "enableMixedMessageType", False, "allow topics with the attribute message.type=MIXED", remote=True
-    )
+    enable_mixed_message_type: bool = option(False, "allow topics with the attribute message.type=MIXED", remote=True)
 
     # sends
 
-    max_message_size: int = option(
-        "maxMessageSize", 4194304, "maximum size of a message body in bytes", low=1, remote=True
-    )
-    max_topic_length: int = option(
-        "maxTopicLength", 127, "maximum number of characters of a topic name", low=1, has_effect=False
-    )
+    max_message_size: int = option(4194304, "maximum size of a message body in bytes", low=1, remote=True)
+    max_topic_length: int = option(127, "maximum number of characters of a topic name", low=1, has_effect=False)
     auto_message_version_on_topic_len: bool = option(
-        "autoMessageVersionOnTopicLen", True, "longer topic names are stored as message version 2", has_effect=False
+        True, "longer topic names are stored as message version 2", has_effect=False
     )
     transaction_members_only: bool = option(
-        "transactionMembersOnly",
         True,
         "a transaction is ended from the host that sent its half message, or by a connection that is registered as a"
         " producer of its group; ours",
     )
     producer_group_rights_enable: bool = option(
-        "producerGroupRightsEnable",
         True,
         "under access control, only clients that may publish as a producer group (Pub on Group:NAME) are asked about"
         " transactions that another connection began, and end them; ours",
     )
     record_rights_enable: bool = option(
-        "recordRightsEnable",
         True,
         "under access control a request that names a message by its place in the log needs the right on the message's own"
         " topic; ours",
     )
-    reject_transaction_message: bool = option(
-        "rejectTransactionMessage", False, "refuse transactional sends", remote=True
-    )
-    store_reply_message_enable: bool = option("storeReplyMessageEnable", True, "store replies too", remote=True)
+    reject_transaction_message: bool = option(False, "refuse transactional sends", remote=True)
+    store_reply_message_enable: bool = option(True, "store replies too", remote=True)
     reply_to_any_topic_enable: bool = option(
-        "replyToAnyTopicEnable",
         False,
         "allow replies to other topics than the cluster's reply topic, and create them; ours",
     )
     transaction_time_out: int = option(
-        "transactionTimeOut",
         6000,
         "ms after which a producer is asked about its transaction",
         type="long",
         low=0,
         remote=True,
     )
-    transaction_check_interval: int = option(
-        "transactionCheckInterval", 30000, "ms between checks for undecided transactions", type="long", low=1
-    )
+    transaction_check_interval: int = option(30000, "ms between checks for undecided transactions", type="long", low=1)
     transaction_check_max: int = option(
-        "transactionCheckMax", 15, "times that a producer is asked before a transaction is given up", low=1, remote=True
+        15, "times that a producer is asked before a transaction is given up", low=1, remote=True
     )
     transaction_op_msg_max_size: int = option(
-        "transactionOpMsgMaxSize", 4096, "bytes of decided transactions that are written at once", low=1, remote=True
+        4096, "bytes of decided transactions that are written at once", low=1, remote=True
     )
     transaction_op_batch_interval: int = option(
-        "transactionOpBatchInterval",
         3000,
         "ms that decided transactions wait to be written together",
         low=0,
         remote=True,
     )
     transaction_metric_flush_interval: int = option(
-        "transactionMetricFlushInterval", 3000, "ms between writes of the counts of transactions", type="long", low=1
+        3000, "ms between writes of the counts of transactions", type="long", low=1
     )
-    start_accept_send_request_time_stamp: int = option(
-        "startAcceptSendRequestTimeStamp", 0, "ms since 1970 before which sends are refused", type="long"
-    )
+    start_accept_send_request_time_stamp: int = option(0, "ms since 1970 before which sends are refused", type="long")
     send_thread_pool_queue_capacity: int = option(
-        "sendThreadPoolQueueCapacity", 10000, "sends that may wait for an answer; above it SYSTEM_BUSY", low=1
+        10000, "sends that may wait for an answer; above it SYSTEM_BUSY", low=1
     )
-    broker_fast_failure_enable: bool = option(
-        "brokerFastFailureEnable", True, "refuse requests that waited too long", remote=True
-    )
-    wait_time_mills_in_send_queue: int = option(
-        "waitTimeMillsInSendQueue", 200, "ms that a send may wait", type="long", low=0, remote=True
-    )
+    broker_fast_failure_enable: bool = option(True, "refuse requests that waited too long", remote=True)
+    wait_time_mills_in_send_queue: int = option(200, "ms that a send may wait", type="long", low=0, remote=True)
     wait_time_mills_in_pull_queue: int = option(
-        "waitTimeMillsInPullQueue",
         5000,
         "ms that a pull, pop or peek may wait",
         type="long",
@@ -286,7 +225,6 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     wait_time_mills_in_lite_pull_queue: int = option(
-        "waitTimeMillsInLitePullQueue",
         5000,
         "ms that a lite pull may wait",
         type="long",
@@ -294,7 +232,6 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     wait_time_mills_in_heartbeat_queue: int = option(
-        "waitTimeMillsInHeartbeatQueue",
         31000,
         "ms that a heartbeat may wait",
         type="long",
@@ -302,7 +239,6 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     wait_time_mills_in_transaction_queue: int = option(
-        "waitTimeMillsInTransactionQueue",
         3000,
         "ms that the end of a transaction may wait",
         type="long",
@@ -310,7 +246,6 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     wait_time_mills_in_ack_queue: int = option(
-        "waitTimeMillsInAckQueue",
         3000,
         "ms that an acknowledgement of a pop may wait",
         type="long",
@@ -318,7 +253,6 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     wait_time_mills_in_admin_broker_queue: int = option(
-        "waitTimeMillsInAdminBrokerQueue",
         5000,
         "ms that any other request may wait",
         type="long",
@@ -326,7 +260,6 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     os_page_cache_busy_time_out_mills: int = option(
-        "osPageCacheBusyTimeOutMills",
         1000,
         "ms of one append after which the store counts as busy",
         type="long",
@@ -337,134 +270,108 @@ class BrokerOptions(MetricsOptions):
     # pulls
 
     long_polling_enable: bool = option(
-        "longPollingEnable", True, "a pull without messages waits for the time that its client requests", remote=True
+        True, "a pull without messages waits for the time that its client requests", remote=True
     )
     short_polling_time_mills: int = option(
-        "shortPollingTimeMills", 1000, "ms that a pull waits without long polling", type="long", low=1, remote=True
+        1000, "ms that a pull waits without long polling", type="long", low=1, remote=True
     )
-    lite_pull_message_enable: bool = option("litePullMessageEnable", True, "serve lite pulls", remote=True)
+    lite_pull_message_enable: bool = option(True, "serve lite pulls", remote=True)
     reject_pull_consumer_enable: bool = option(
-        "rejectPullConsumerEnable",
         False,
         "do not register consumers that pull by themselves, and refuse their pulls",
         remote=True,
     )
-    slave_read_enable: bool = option("slaveReadEnable", False, "slaves serve pulls", remote=True)
+    slave_read_enable: bool = option(False, "slaves serve pulls", remote=True)
     pull_thread_pool_queue_capacity: int = option(
-        "pullThreadPoolQueueCapacity",
         100000,
         "pulls that may wait for messages, including lite pulls; above it SYSTEM_BUSY",
         low=1,
         remote=True,
     )
     lite_pull_thread_pool_queue_capacity: int = option(
-        "litePullThreadPoolQueueCapacity",
         100000,
         "lite pulls that may wait for messages; above it SYSTEM_BUSY",
         low=1,
         has_effect=False,
     )
     max_transfer_bytes_on_message_in_memory: int = option(
-        "maxTransferBytesOnMessageInMemory", 262144, "bytes of one pull answer from recent messages", low=1, remote=True
+        262144, "bytes of one pull answer from recent messages", low=1, remote=True
     )
-    max_transfer_count_on_message_in_memory: int = option(
-        "maxTransferCountOnMessageInMemory", 32, "recent messages in one pull answer", low=1, remote=True
-    )
+    max_transfer_count_on_message_in_memory: int = option(32, "recent messages in one pull answer", low=1, remote=True)
     max_transfer_bytes_on_message_in_disk: int = option(
-        "maxTransferBytesOnMessageInDisk", 65536, "bytes of one pull answer from old messages", low=1, remote=True
+        65536, "bytes of one pull answer from old messages", low=1, remote=True
     )
-    max_transfer_count_on_message_in_disk: int = option(
-        "maxTransferCountOnMessageInDisk", 8, "old messages in one pull answer", low=1, remote=True
-    )
+    max_transfer_count_on_message_in_disk: int = option(8, "old messages in one pull answer", low=1, remote=True)
     max_filter_message_size: int = option(
-        "maxFilterMessageSize",
         16000,
         "bytes of queue entries that one pull scans, at most 4096 entries of 20",
         low=1,
         remote=True,
     )
     access_message_in_memory_max_ratio: int = option(
-        "accessMessageInMemoryMaxRatio", 40, "percent of memory that limits recent messages", low=0, high=100
+        40, "percent of memory that limits recent messages", low=0, high=100
     )
-    data_read_ahead_enable: bool = option(
-        "dataReadAheadEnable", True, "let the kernel read ahead in the log", remote=True
-    )
+    data_read_ahead_enable: bool = option(True, "let the kernel read ahead in the log", remote=True)
     use_server_side_reset_offset: bool = option(
-        "useServerSideResetOffset",
         True,
         "the broker applies a reset offset, not the consumers",
         remote=True,
     )
-    enable_property_filter: bool = option("enablePropertyFilter", False, "serve SQL92 expressions", remote=True)
+    enable_property_filter: bool = option(False, "serve SQL92 expressions", remote=True)
     filter_support_retry: bool = option(
-        "filterSupportRetry", False, "filter retried messages by the expression of their original topic", remote=True
+        False, "filter retried messages by the expression of their original topic", remote=True
     )
     expect_consumer_num_use_filter: int = option(
-        "expectConsumerNumUseFilter",
         32,
         "groups that filter one topic, for the size of the bit maps",
         low=1,
         high=10000,
     )
     max_error_rate_of_bloom_filter: int = option(
-        "maxErrorRateOfBloomFilter", 20, "allowed percentage of false positives of the bit maps", low=1, high=99
+        20, "allowed percentage of false positives of the bit maps", low=1, high=99
     )
     filter_data_clean_time_span: int = option(
-        "filterDataCleanTimeSpan", 86400000, "ms that the filter of an absent group is kept", type="long", low=0
+        86400000, "ms that the filter of an absent group is kept", type="long", low=0
     )
-    enable_calc_filter_bit_map: bool = option(
-        "enableCalcFilterBitMap", False, "store bit maps of matching groups with the queues"
-    )
+    enable_calc_filter_bit_map: bool = option(False, "store bit maps of matching groups with the queues")
 
     # consumers
 
-    notify_consumer_ids_changed_enable: bool = option(
-        "notifyConsumerIdsChangedEnable", True, "notify members when their group changes", remote=True
-    )
-    flush_consumer_offset_interval: int = option(
-        "flushConsumerOffsetInterval", 5000, "ms between writes of the consumer offsets to disk", low=1
-    )
+    notify_consumer_ids_changed_enable: bool = option(True, "notify members when their group changes", remote=True)
+    flush_consumer_offset_interval: int = option(5000, "ms between writes of the consumer offsets to disk", low=1)
     channel_expired_timeout: int = option(
-        "channelExpiredTimeout",
         120000,
         "ms without a heartbeat after which a client is removed",
         type="long",
         low=1,
     )
     rebalance_lock_max_live_time: int = option(
-        "rebalanceLockMaxLiveTime",
         60000,
         "ms without renewal after which the lock of an orderly queue expires; ours, a system property of Apache's broker",
         type="long",
         low=1,
     )
     subscription_expired_timeout: int = option(
-        "subscriptionExpiredTimeout",
         600000,
         "ms after which an unused subscription is removed",
         type="long",
         low=1,
         has_effect=False,
     )
-    enable_register_producer: bool = option(
-        "enableRegisterProducer", True, "register producers by their heartbeats", has_effect=False
-    )
+    enable_register_producer: bool = option(True, "register producers by their heartbeats", has_effect=False)
     server_load_balancer_enable: bool = option(
-        "serverLoadBalancerEnable", True, "the broker divides queues among consumers that ask; false: each gets all"
+        True, "the broker divides queues among consumers that ask; false: each gets all"
     )
     default_message_request_mode: MessageRequestMode = option(  # noqa: RUF009 an attrs field, not a shared default
-        "defaultMessageRequestMode",
         MessageRequestMode.PULL,
         "default mode (pull or pop) of consumers that ask for their queues",
         type=MessageRequestMode,
     )
     default_pop_share_queue_num: int = option(
-        "defaultPopShareQueueNum",
         -1,
         "default number of additional members that pop from a queue; below 1: all of the group",
     )
     load_balance_poll_name_server_interval: int = option(
-        "loadBalancePollNameServerInterval",
         30000,
         "ms between checks for changed routes of divided topics",
         type="long",
@@ -473,115 +380,91 @@ class BrokerOptions(MetricsOptions):
 
     # pop consumption
 
-    revive_interval: int = option(
-        "reviveInterval", 1000, "ms between reads of a queue of the revive log", type="long", low=1
-    )
+    revive_interval: int = option(1000, "ms between reads of a queue of the revive log", type="long", low=1)
     revive_max_slow: int = option(
-        "reviveMaxSlow", 3, "maximum number of intervals without a read while nothing is popped", type="long", low=0
+        3, "maximum number of intervals without a read while nothing is popped", type="long", low=0
     )
     revive_scan_time: int = option(
-        "reviveScanTime",
         10000,
         "limit of one read; in ms with Apache, a number of messages here",
         type="long",
         has_effect=False,
     )
     revive_ack_wait_ms: int = option(
-        "reviveAckWaitMs", 180000, "ms after which an acknowledgement without a pop is skipped", type="long", low=1
+        180000, "ms after which an acknowledgement without a pop is skipped", type="long", low=1
     )
-    enable_skip_long_awaiting_ack: bool = option(
-        "enableSkipLongAwaitingAck", False, "such acknowledgements advance the offset of the revive group"
-    )
+    enable_skip_long_awaiting_ack: bool = option(False, "such acknowledgements advance the offset of the revive group")
     skip_when_ck_re_put_reach_max_times: bool = option(
-        "skipWhenCKRePutReachMaxTimes", False, "give up a message that could not be revived 17 times"
+        False, "give up a message that could not be revived 17 times", key="skipWhenCKRePutReachMaxTimes"
     )
-    pop_polling_size: int = option(
-        "popPollingSize", 1024, "maximum number of pops that wait for one queue of a group", low=0
-    )
+    pop_polling_size: int = option(1024, "maximum number of pops that wait for one queue of a group", low=0)
     pop_polling_map_size: int = option(
-        "popPollingMapSize",
         100000,
         "maximum number of group queues that pops wait for; limited by maxPopPollingSize",
         has_effect=False,
     )
-    max_pop_polling_size: int = option(
-        "maxPopPollingSize", 100000, "maximum number of waiting pops", type="long", low=0
-    )
+    max_pop_polling_size: int = option(100000, "maximum number of waiting pops", type="long", low=0)
     pop_long_polling_force_notify_interval: int = option(
-        "popLongPollingForceNotifyInterval",
         800,
         "number of messages that wake a pop with a filter; here only matching messages wake it",
         type="long",
         has_effect=False,
     )
-    enable_pop_log: bool = option("enablePopLog", False, "log each step of a pop", has_effect=False)
+    enable_pop_log: bool = option(False, "log each step of a pop", has_effect=False)
     enable_pop_buffer_merge: bool = option(
-        "enablePopBufferMerge",
         False,
         "check points wait in memory for acknowledgements; never here",
         has_effect=False,
     )
-    enable_pop_batch_ack: bool = option(
-        "enablePopBatchAck", False, "store the acknowledgements of the buffer together", has_effect=False
-    )
-    append_ack_async: bool = option(
-        "appendAckAsync", False, "answer acknowledgements before they are stored", has_effect=False
-    )
-    append_ck_async: bool = option("appendCkAsync", False, "answer pops before they are recorded", has_effect=False)
+    enable_pop_batch_ack: bool = option(False, "store the acknowledgements of the buffer together", has_effect=False)
+    append_ack_async: bool = option(False, "answer acknowledgements before they are stored", has_effect=False)
+    append_ck_async: bool = option(False, "answer pops before they are recorded", has_effect=False)
     enable_notify_after_pop_order_lock_release: bool = option(
-        "enableNotifyAfterPopOrderLockRelease", True, "notify an orderly group when it may pop a queue again"
+        True, "notify an orderly group when it may pop a queue again"
     )
     init_pop_offset_by_check_msg_in_mem: bool = option(
-        "initPopOffsetByCheckMsgInMem",
         True,
         "a new group starts at the first message of a queue that is in memory",
     )
     retrieve_message_from_pop_retry_topic_v1: bool = option(
-        "retrieveMessageFromPopRetryTopicV1",
         True,
         "with enableRetryTopicV2, also consume retry topics of version 1",
     )
     enable_retry_topic_v2: bool = option(
-        "enableRetryTopicV2", False, "retry topics of pops are named %RETRY%group+topic instead of %RETRY%group_topic"
+        False, "retry topics of pops are named %RETRY%group+topic instead of %RETRY%group_topic"
     )
     clear_retry_topic_when_delete_topic: bool = option(
-        "clearRetryTopicWhenDeleteTopic", True, "deleting a topic also deletes the retry topics of its pops"
+        True, "deleting a topic also deletes the retry topics of its pops"
     )
-    pop_from_retry_probability: int = option(
-        "popFromRetryProbability", 20, "number of 100 pops that read the retry topic first", low=0, high=100
-    )
+    pop_from_retry_probability: int = option(20, "number of 100 pops that read the retry topic first", low=0, high=100)
     priority_order_asc: bool = option(
-        "priorityOrderAsc",
         True,
         "pops of topics with message.type=PRIORITY read the queue of the highest number first; false: of the lowest",
     )
     pop_from_retry_probability_for_priority: int = option(
-        "popFromRetryProbabilityForPriority",
         0,
         "number of 100 pops by priority that read the retry topic first",
         low=0,
         high=100,
     )
     pop_response_return_actual_retry_topic: bool = option(
-        "popResponseReturnActualRetryTopic", False, "deliver retried messages with the name of their retry topic"
+        False, "deliver retried messages with the name of their retry topic"
     )
     enable_pop_message_threshold: bool = option(
-        "enablePopMessageThreshold",
         False,
         "do not deliver more to a group that holds too many messages of a queue",
     )
     pop_inflight_message_threshold: int = option(
-        "popInflightMessageThreshold", 10000, "limit of messages that a group holds of a queue", type="long", low=0
+        10000, "limit of messages that a group holds of a queue", type="long", low=0
     )
 
     cold_data_flow_control_enable: bool = option(
-        "coldDataFlowControlEnable", False, "delay groups that read too much data that is not in memory", remote=True
+        False, "delay groups that read too much data that is not in memory", remote=True
     )
     cg_cold_read_threshold: int = option(
-        "cgColdReadThreshold", 3145728, "bytes of such reads in 5 s for one group", type="long", low=0, remote=True
+        3145728, "bytes of such reads in 5 s for one group", type="long", low=0, remote=True
     )
     global_cold_read_threshold: int = option(
-        "globalColdReadThreshold",
         104857600,
         "bytes of such reads in 5 s for all groups together",
         type="long",
@@ -591,40 +474,29 @@ class BrokerOptions(MetricsOptions):
 
     # store
 
-    store_path_root_dir: str = option(
-        "storePathRootDir", attrs.Factory(in_home("store")), "directory of the store", type="string"
-    )
+    store_path_root_dir: str = option(attrs.Factory(in_home("store")), "directory of the store", type="string")
     store_path_commit_log: str | None = option(
-        "storePathCommitLog", None, "directory of the commit log; unset: commitlog in the store's", type="string"
+        None, "directory of the commit log; unset: commitlog in the store's", type="string"
     )
-    mapped_file_size_commit_log: int = option(
-        "mappedFileSizeCommitLog", 1073741824, "bytes of one commit log file", low=1024
-    )
+    mapped_file_size_commit_log: int = option(1073741824, "bytes of one commit log file", low=1024)
     mapped_file_size_consume_queue: int = option(
-        "mappedFileSizeConsumeQueue",
         6000000,
         "bytes of one queue file, rounded up to entries of 20",
         limits=Limits(low=20, step=20),
     )
     mapper_file_size_batch_consume_queue: int = option(
-        "mapperFileSizeBatchConsumeQueue",
         13800000,
         "bytes of one file of a batch queue, rounded up to entries of 46",
         limits=Limits(low=46, step=46),
     )
-    message_index_enable: bool = option("messageIndexEnable", True, "index messages by their keys")
-    message_index_safe: bool = option(
-        "messageIndexSafe", False, "repair the index at a start after a crash; always here", has_effect=False
-    )
-    max_hash_slot_num: int = option("maxHashSlotNum", 5000000, "slots of one index file", low=1)
-    max_index_num: int = option("maxIndexNum", 20000000, "entries of one index file, one more than it holds", low=2)
-    default_query_max_num: int = option(
-        "defaultQueryMaxNum", 32, "maximum number of records found by a unique key", low=1
-    )
-    max_msgs_num_batch: int = option("maxMsgsNumBatch", 64, "maximum number of records found by a key", low=1)
-    check_crc_on_recover: bool = option("checkCRCOnRecover", True, "recovery checks the checksums of bodies")
+    message_index_enable: bool = option(True, "index messages by their keys")
+    message_index_safe: bool = option(False, "repair the index at a start after a crash; always here", has_effect=False)
+    max_hash_slot_num: int = option(5000000, "slots of one index file", low=1)
+    max_index_num: int = option(20000000, "entries of one index file, one more than it holds", low=2)
+    default_query_max_num: int = option(32, "maximum number of records found by a unique key", low=1)
+    max_msgs_num_batch: int = option(64, "maximum number of records found by a key", low=1)
+    check_crc_on_recover: bool = option(True, "recovery checks the checksums of bodies", key="checkCRCOnRecover")
     message_delay_level: str = option(
-        "messageDelayLevel",
         "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
         "delays of the levels 1 and up",
     )
@@ -632,133 +504,93 @@ class BrokerOptions(MetricsOptions):
     # messages that wait
 
     flush_delay_offset_interval: int = option(
-        "flushDelayOffsetInterval", 10000, "ms between writes of the delay levels' offsets", type="long", low=1
+        10000, "ms between writes of the delay levels' offsets", type="long", low=1
     )
     delay_offset_update_version_step: int = option(
-        "delayOffsetUpdateVersionStep", 200, "deliveries of delayed messages per data version", type="long", low=1
+        200, "deliveries of delayed messages per data version", type="long", low=1
     )
-    timer_wheel_enable: bool = option("timerWheelEnable", True, "serve messages with any delivery time")
+    timer_wheel_enable: bool = option(True, "serve messages with any delivery time")
     timer_precision_ms: int = option(
-        "timerPrecisionMs",
         1000,
         "ms of one tick of the timer",
         limits=Limits(low=100, high=1000, choices=(100, 200, 500, 1000)),
     )
-    timer_max_delay_sec: int = option(
-        "timerMaxDelaySec", 259200, "maximum delay of a timed message in seconds", low=1, remote=True
-    )
-    timer_roll_window_slot: int = option(
-        "timerRollWindowSlot", 172800, "ticks after which a message that waits longer is stored again", low=1
-    )
-    timer_flush_interval_ms: int = option("timerFlushIntervalMs", 1000, "ms between flushes of the timer", low=1)
-    mapped_file_size_timer_log: int = option(
-        "mappedFileSizeTimerLog", 104857600, "bytes of one file of the timer's log", low=1024
-    )
-    timer_stop_enqueue: bool = option("timerStopEnqueue", False, "the timer accepts no messages", remote=True)
-    timer_stop_dequeue: bool = option("timerStopDequeue", False, "the timer delivers no messages", remote=True)
+    timer_max_delay_sec: int = option(259200, "maximum delay of a timed message in seconds", low=1, remote=True)
+    timer_roll_window_slot: int = option(172800, "ticks after which a message that waits longer is stored again", low=1)
+    timer_flush_interval_ms: int = option(1000, "ms between flushes of the timer", low=1)
+    mapped_file_size_timer_log: int = option(104857600, "bytes of one file of the timer's log", low=1024)
+    timer_stop_enqueue: bool = option(False, "the timer accepts no messages", remote=True)
+    timer_stop_dequeue: bool = option(False, "the timer delivers no messages", remote=True)
     recall_message_enable: bool = option(
-        "recallMessageEnable", False, "allow producers to recall messages that wait for their time", remote=True
+        False, "allow producers to recall messages that wait for their time", remote=True
     )
-    allow_recall_when_broker_not_writeable: bool = option(
-        "allowRecallWhenBrokerNotWriteable", True, "serve recalls even if sends are refused", remote=True
-    )
+    allow_recall_when_broker_not_writeable: bool = option(True, "serve recalls even if sends are refused", remote=True)
     timer_congest_num_each_slot: int = option(
-        "timerCongestNumEachSlot", 2147483647, "number of messages for one tick above which more are refused", low=1
+        2147483647, "number of messages for one tick above which more are refused", low=1
     )
 
     # extensions of the queues
 
-    enable_consume_queue_ext: bool = option(
-        "enableConsumeQueueExt", False, "queues store the store time and filter bit map of each message"
-    )
-    mapped_file_size_consume_queue_ext: int = option(
-        "mappedFileSizeConsumeQueueExt", 50331648, "bytes of one file of these", low=64
-    )
+    enable_consume_queue_ext: bool = option(False, "queues store the store time and filter bit map of each message")
+    mapped_file_size_consume_queue_ext: int = option(50331648, "bytes of one file of these", low=64)
 
     # flushing
 
     flush_disk_type: FlushDiskType = option(  # noqa: RUF009 an attrs field, not a shared default
-        "flushDiskType", FlushDiskType.ASYNC_FLUSH, "answer a send after or before its flush", type=FlushDiskType
+        FlushDiskType.ASYNC_FLUSH, "answer a send after or before its flush", type=FlushDiskType
     )
-    sync_flush_timeout: int = option("syncFlushTimeout", 5000, "ms that a send waits for its flush", low=1)
-    flush_interval_commit_log: int = option(
-        "flushIntervalCommitLog", 500, "ms between flushes of the commit log", low=1
-    )
-    flush_commit_log_least_pages: int = option(
-        "flushCommitLogLeastPages", 4, "least number of 4 KiB pages for a flush", low=0
-    )
-    flush_commit_log_thorough_interval: int = option(
-        "flushCommitLogThoroughInterval", 10000, "ms after which fewer pages are flushed too", low=1
-    )
-    flush_interval_consume_queue: int = option(
-        "flushIntervalConsumeQueue", 1000, "ms between flushes of the queues", low=1
-    )
-    flush_consume_queue_least_pages: int = option(
-        "flushConsumeQueueLeastPages", 2, "least number of 4 KiB pages for a flush of a queue", low=0
-    )
-    flush_consume_queue_thorough_interval: int = option(
-        "flushConsumeQueueThoroughInterval", 60000, "ms after which fewer pages are flushed too", low=1
-    )
+    sync_flush_timeout: int = option(5000, "ms that a send waits for its flush", low=1)
+    flush_interval_commit_log: int = option(500, "ms between flushes of the commit log", low=1)
+    flush_commit_log_least_pages: int = option(4, "least number of 4 KiB pages for a flush", low=0)
+    flush_commit_log_thorough_interval: int = option(10000, "ms after which fewer pages are flushed too", low=1)
+    flush_interval_consume_queue: int = option(1000, "ms between flushes of the queues", low=1)
+    flush_consume_queue_least_pages: int = option(2, "least number of 4 KiB pages for a flush of a queue", low=0)
+    flush_consume_queue_thorough_interval: int = option(60000, "ms after which fewer pages are flushed too", low=1)
 
     flush_commit_log_timed: bool = option(
-        "flushCommitLogTimed", True, "flush the commit log only at its interval, not when enough pages are written"
+        True, "flush the commit log only at its interval, not when enough pages are written"
     )
 
     # writing past the page cache's mapping
 
-    transient_store_pool_enable: bool = option(
-        "transientStorePoolEnable", False, "write records to buffers first, then to the file; not on slaves"
-    )
-    transient_store_pool_size: int = option("transientStorePoolSize", 5, "buffers of one commit log file's size", low=1)
+    transient_store_pool_enable: bool = option(False, "write records to buffers first, then to the file; not on slaves")
+    transient_store_pool_size: int = option(5, "buffers of one commit log file's size", low=1)
     fast_fail_if_no_buffer_in_store_pool: bool = option(
-        "fastFailIfNoBufferInStorePool",
         False,
         "answer SYSTEM_BUSY if all buffers are in use, instead of writing to the mapping",
     )
-    commit_interval_commit_log: int = option(
-        "commitIntervalCommitLog", 200, "ms between commits of a buffer to its file", low=1
-    )
-    commit_commit_log_least_pages: int = option(
-        "commitCommitLogLeastPages", 4, "least number of 4 KiB pages for a commit", low=0
-    )
-    commit_commit_log_thorough_interval: int = option(
-        "commitCommitLogThoroughInterval", 200, "ms after which fewer pages are committed too", low=1
-    )
+    commit_interval_commit_log: int = option(200, "ms between commits of a buffer to its file", low=1)
+    commit_commit_log_least_pages: int = option(4, "least number of 4 KiB pages for a commit", low=0)
+    commit_commit_log_thorough_interval: int = option(200, "ms after which fewer pages are committed too", low=1)
 
     # files made ahead
 
     warm_maped_file_enable: bool = option(
-        "warmMapedFileEnable", False, "allocate disk space and memory of a new commit log file before its use"
+        False, "allocate disk space and memory of a new commit log file before its use"
     )
     flush_least_pages_when_warm_maped_file: int = option(
-        "flushLeastPagesWhenWarmMapedFile", 4096, "pages of 4 KiB between flushes then, with SYNC_FLUSH", low=1
+        4096, "pages of 4 KiB between flushes then, with SYNC_FLUSH", low=1
     )
 
     # retention
 
     delete_when: str = option(
-        "deleteWhen",
         "04",
         "hours of the day at which old files are deleted, separated by semicolons",
         parse=hours,
         remote=True,
     )
-    file_reserved_time: int = option("fileReservedTime", 72, "hours that commit log files are kept", low=1, remote=True)
-    clean_resource_interval: int = option("cleanResourceInterval", 10000, "ms between checks for old files", low=1)
+    file_reserved_time: int = option(72, "hours that commit log files are kept", low=1, remote=True)
+    clean_resource_interval: int = option(10000, "ms between checks for old files", low=1)
     delete_commit_log_files_interval: int = option(
-        "deleteCommitLogFilesInterval", 100, "ms between deletions of two commit log files", low=0, remote=True
+        100, "ms between deletions of two commit log files", low=0, remote=True
     )
     delete_consume_queue_files_interval: int = option(
-        "deleteConsumeQueueFilesInterval", 100, "ms between deletions of the files of two queues", low=0, remote=True
+        100, "ms between deletions of the files of two queues", low=0, remote=True
     )
-    redelete_hanged_file_interval: int = option(
-        "redeleteHangedFileInterval", 120000, "ms after which the deletion of a file is retried", low=0
-    )
-    delete_file_batch_max: int = option(
-        "deleteFileBatchMax", 10, "maximum number of commit log files deleted at once", low=1, remote=True
-    )
+    redelete_hanged_file_interval: int = option(120000, "ms after which the deletion of a file is retried", low=0)
+    delete_file_batch_max: int = option(10, "maximum number of commit log files deleted at once", low=1, remote=True)
     disk_max_used_space_ratio: int = option(
-        "diskMaxUsedSpaceRatio",
         75,
         "percent of the disk above which expired files are deleted at any hour",
         low=10,
@@ -766,16 +598,14 @@ class BrokerOptions(MetricsOptions):
         remote=True,
     )
     clean_file_forcibly_enable: bool = option(
-        "cleanFileForciblyEnable",
         True,
         "delete files that have not expired if the disk is almost full",
         remote=True,
     )
     disk_space_clean_forcibly_ratio: int = option(
-        "diskSpaceCleanForciblyRatio", 85, "percent above which they are deleted; limited to 30 to 85", remote=True
+        85, "percent above which they are deleted; limited to 30 to 85", remote=True
     )
     disk_space_warning_level_ratio: int = option(
-        "diskSpaceWarningLevelRatio",
         90,
         "percent above which sends are refused; limited to 35 to 90",
         remote=True,
@@ -784,100 +614,80 @@ class BrokerOptions(MetricsOptions):
     # replication
 
     ha_master_address: str | None = option(
-        "haMasterAddress",
         None,
         "host:port of the master, for slaves; unset: asked from the name server",
         type="string",
     )
-    ha_send_heartbeat_interval: int = option("haSendHeartbeatInterval", 5000, "ms between heartbeats to slaves", low=1)
-    ha_housekeeping_interval: int = option(
-        "haHousekeepingInterval", 20000, "ms without data after which a link is closed", low=1
-    )
-    ha_transfer_batch_size: int = option("haTransferBatchSize", 32768, "bytes of one transfer to a slave", low=1)
-    ha_max_gap_not_in_sync: int = option(
-        "haMaxGapNotInSync", 268435456, "bytes that a slave may lag and still count as in sync", low=0
-    )
-    ha_flow_control_enable: bool = option("haFlowControlEnable", False, "limit each link to maxHaTransferByteInSecond")
+    ha_send_heartbeat_interval: int = option(5000, "ms between heartbeats to slaves", low=1)
+    ha_housekeeping_interval: int = option(20000, "ms without data after which a link is closed", low=1)
+    ha_transfer_batch_size: int = option(32768, "bytes of one transfer to a slave", low=1)
+    ha_max_gap_not_in_sync: int = option(268435456, "bytes that a slave may lag and still count as in sync", low=0)
+    ha_flow_control_enable: bool = option(False, "limit each link to maxHaTransferByteInSecond")
     max_ha_transfer_byte_in_second: int = option(
-        "maxHaTransferByteInSecond", 104857600, "bytes a second of one link under flow control", type="long", low=1024
+        104857600, "bytes a second of one link under flow control", type="long", low=1024
     )
     ha_allowed_slaves: str | None = option(
-        "haAllowedSlaves", None, "hosts that may replicate, separated by commas; unset: any; ours", type="string"
+        None, "hosts that may replicate, separated by commas; unset: any; ours", type="string"
     )
     ha_shared_secret: str | None = option(
-        "haSharedSecret",
         None,
         "secret that master and slave share; unset: none; ours",
         type="string",
         secret=True,
     )
     ha_open_under_access_control: bool = option(
-        "haOpenUnderAccessControl",
         False,
         "under access control, serve slaves without haSharedSecret and haAllowedSlaves too: every host that can connect can "
         "read the log; ours",
     )
     ha_count_registered_slaves_only: bool = option(
-        "haCountRegisteredSlavesOnly",
         True,
         "without haSharedSecret and haAllowedSlaves, a SYNC_MASTER counts only copies of hosts that are registered as its "
         "slaves, and links of other hosts are sent at most 8 MiB a second together; ours",
     )
     registration_shared_secret: str | None = option(
-        "registrationSharedSecret",
         None,
         "secret for registration at name servers; unset: none; ours",
         type="string",
         secret=True,
     )
     sync_broker_member_group_period: int = option(
-        "syncBrokerMemberGroupPeriod",
         1000,
         "ms between queries of name servers: by a slave for its master, by a SYNC_MASTER for its slaves",
         low=100,
     )
-    slave_timeout: int = option("slaveTimeout", 3000, "ms that a send waits for slaves", low=1)
-    total_replicas: int = option(
-        "totalReplicas", 1, "copies of each message, the master's included", low=1, has_effect=False
-    )
-    in_sync_replicas: int = option("inSyncReplicas", 1, "copies that a send waits for", low=1)
-    min_in_sync_replicas: int = option(
-        "minInSyncReplicas", 1, "copies below which sends are refused", low=1, has_effect=False
-    )
+    slave_timeout: int = option(3000, "ms that a send waits for slaves", low=1)
+    total_replicas: int = option(1, "copies of each message, the master's included", low=1, has_effect=False)
+    in_sync_replicas: int = option(1, "copies that a send waits for", low=1)
+    min_in_sync_replicas: int = option(1, "copies below which sends are refused", low=1, has_effect=False)
 
     # strictly ordered topics
 
     order_coordinator: str | None = option(
-        "orderCoordinator",
         None,
         "ZooKeeper that stores the lists of ordered topics, HOST:PORT[,..][/chroot]; memory: in this process; ours",
         type="string",
     )
     order_session_timeout_millis: int = option(
-        "orderSessionTimeoutMillis",
         6000,
         "session timeout in ms: without contact the coordinator removes this broker; ours",
         low=500,
     )
     order_coordinator_auth: str | None = option(
-        "orderCoordinatorAuth",
         None,
         "user:password for the coordinator; only this user can access the broker's nodes; ours",
         type="string",
         secret=True,
     )
     order_coordinator_ca_file: str | None = option(
-        "orderCoordinatorCaFile",
         None,
         "certificates (PEM) that verify the coordinator; enables TLS; ours",
         type="string",
     )
     order_coordinator_cert_file: str | None = option(
-        "orderCoordinatorCertFile", None, "this broker's certificate (PEM) for the coordinator; ours", type="string"
+        None, "this broker's certificate (PEM) for the coordinator; ours", type="string"
     )
-    order_coordinator_key_file: str | None = option(
-        "orderCoordinatorKeyFile", None, "key (PEM) of that certificate; ours", type="string"
-    )
+    order_coordinator_key_file: str | None = option(None, "key (PEM) of that certificate; ours", type="string")
 
     @property
     def is_slave(self) -> bool:

@@ -17,82 +17,61 @@ class AccessOptions(ConnectionOptions):
 
     # access control
 
-    authentication_enabled: bool = option(
-        "authenticationEnabled", False, "every request must have the signature of a user"
-    )
-    authentication_provider: str | None = option(
-        "authenticationProvider", None, "Apache's class or nothing", type="string"
-    )
+    authentication_enabled: bool = option(False, "every request must have the signature of a user")
+    authentication_provider: str | None = option(None, "Apache's class or nothing", type="string")
     authentication_metadata_provider: str | None = option(
-        "authenticationMetadataProvider",
         None,
         "Apache's class; users and policies can be created before requests are checked",
         type="string",
     )
     authentication_strategy: str | None = option(
-        "authenticationStrategy",
         None,
         "Apache's class; the stateful one caches results for each connection",
         type="string",
     )
     authentication_whitelist: str | None = option(
-        "authenticationWhitelist", None, "request codes without signature, separated by commas", type="string"
+        None, "request codes without signature, separated by commas", type="string"
     )
     init_authentication_user: str | None = option(
-        "initAuthenticationUser",
         None,
         'first super user, {"username":"...","password":"..."}; an existing user is not changed',
         type="string",
         secret=True,
     )
     inner_client_authentication_credentials: str | None = option(
-        "innerClientAuthenticationCredentials",
         None,
         'credentials for the own requests of this server, {"accessKey":"...","secretKey":"..."}; a super user too',
         type="string",
         secret=True,
     )
-    authorization_enabled: bool = option(
-        "authorizationEnabled", False, "the rights of users are checked with their policies"
-    )
-    authorization_provider: str | None = option(
-        "authorizationProvider", None, "Apache's class or nothing", type="string"
-    )
-    authorization_metadata_provider: str | None = option(
-        "authorizationMetadataProvider", None, "Apache's class or nothing", type="string"
-    )
+    authorization_enabled: bool = option(False, "the rights of users are checked with their policies")
+    authorization_provider: str | None = option(None, "Apache's class or nothing", type="string")
+    authorization_metadata_provider: str | None = option(None, "Apache's class or nothing", type="string")
     authorization_strategy: str | None = option(
-        "authorizationStrategy",
         None,
         "Apache's class; the stateful one caches the decisions for a user",
         type="string",
     )
     authorization_whitelist: str | None = option(
-        "authorizationWhitelist", None, "request codes that need no rights, separated by commas", type="string"
+        None, "request codes that need no rights, separated by commas", type="string"
     )
     migrate_auth_from_v1_enabled: bool = option(
-        "migrateAuthFromV1Enabled", False, "migrate accounts of plain_acl.yml to users; existing users are not changed"
+        False, "migrate accounts of plain_acl.yml to users; existing users are not changed"
     )
     stateful_authentication_cache_max_num: int = option(
-        "statefulAuthenticationCacheMaxNum", 10_000, "number of results that the stateful strategy caches", low=1
+        10_000, "number of results that the stateful strategy caches", low=1
     )
-    stateful_authentication_cache_expired_second: int = option(
-        "statefulAuthenticationCacheExpiredSecond", 60, "seconds that a result is cached", low=1
-    )
+    stateful_authentication_cache_expired_second: int = option(60, "seconds that a result is cached", low=1)
     stateful_authorization_cache_max_num: int = option(
-        "statefulAuthorizationCacheMaxNum", 10_000, "number of results that the stateful strategy caches", low=1
+        10_000, "number of results that the stateful strategy caches", low=1
     )
-    stateful_authorization_cache_expired_second: int = option(
-        "statefulAuthorizationCacheExpiredSecond", 60, "seconds that a result is cached", low=1
-    )
+    stateful_authorization_cache_expired_second: int = option(60, "seconds that a result is cached", low=1)
     signed_fields_strict: bool = option(
-        "signedFieldsStrict",
         True,
         "refuse a signed request with a field or body of another request; ours",
     )
-    acl_enable: bool = option("aclEnable", False, "access control 1.0: accounts of conf/plain_acl.yml and conf/acl")
+    acl_enable: bool = option(False, "access control 1.0: accounts of conf/plain_acl.yml and conf/acl")
     rocketmq_home: str | None = option(
-        "rocketmqHome",
         attrs.Factory(home_of_environment),
         "directory that contains conf; unset: ROCKETMQ_HOME",
         type="string",

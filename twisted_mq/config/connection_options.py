@@ -16,52 +16,42 @@ class ConnectionOptions:
     # what connections may hold
 
     max_incomplete_bytes: int = option(
-        "maxIncompleteBytes",
         256 * MIB,
         "bytes of incomplete frames; above it the connection with the oldest frame is closed; ours",
         type="long",
         low=MIB,
     )
     max_unsent_bytes: int = option(
-        "maxUnsentBytes",
         512 * MIB,
         "bytes of unread answers; above it the connection with the most is closed; ours",
         type="long",
         low=MIB,
     )
     max_unsent_bytes_by_channel: int = option(
-        "maxUnsentBytesByChannel",
         64 * MIB,
         "bytes of unread answers of one connection; above it the connection is closed; ours",
         type="long",
         low=MIB,
     )
     max_held_bytes: int = option(
-        "maxHeldBytes",
         512 * MIB,
         "bytes of requests that wait for an answer, plus 3072 for each; above it SYSTEM_BUSY; ours",
         type="long",
         low=MIB,
     )
-    max_held_bytes_by_channel: int = option(
-        "maxHeldBytesByChannel", 64 * MIB, "the same for one connection; ours", type="long", low=MIB
-    )
-    max_held_requests: int = option(
-        "maxHeldRequests", 110_000, "requests that wait for an answer; above it SYSTEM_BUSY; ours", low=1
-    )
+    max_held_bytes_by_channel: int = option(64 * MIB, "the same for one connection; ours", type="long", low=MIB)
+    max_held_requests: int = option(110_000, "requests that wait for an answer; above it SYSTEM_BUSY; ours", low=1)
     max_held_requests_by_channel: int = option(
-        "maxHeldRequestsByChannel",
         11_000,
         "the same for one connection; a consumer holds one pull for each queue; ours",
         low=1,
     )
     max_remembered_bytes: int = option(
-        "maxRememberedBytes",
         256 * MIB,
         "bytes of names and subscriptions stored for open connections; above it SYSTEM_BUSY; ours",
         type="long",
         low=MIB,
     )
     max_remembered_bytes_by_channel: int = option(
-        "maxRememberedBytesByChannel", 4 * MIB, "the same for one connection; ours", type="long", low=64 * 1024
+        4 * MIB, "the same for one connection; ours", type="long", low=64 * 1024
     )

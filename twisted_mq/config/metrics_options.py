@@ -33,40 +33,29 @@ class MetricsOptions(TlsOptions):
     # the log
 
     log_format: LogFormat = option(  # noqa: RUF009 an attrs field, not a shared default
-        "logFormat", LogFormat.TEXT, "json: one object per line; ours", type=LogFormat
+        LogFormat.TEXT, "json: one object per line; ours", type=LogFormat
     )
 
     # metrics
 
     metrics_exporter_type: MetricsExporterType = option(  # noqa: RUF009 an attrs field, not a shared default
-        "metricsExporterType",
         MetricsExporterType.DISABLE,
         "PROM: metrics for Prometheus at /metrics, and /health and /ready; OTLP_GRPC: push to an OpenTelemetry collector",
         type=MetricsExporterType,
     )
     metrics_prom_exporter_host: str = option(
-        "metricsPromExporterHost",
         "",
         "listen address of the metrics page; empty: brokerIP1, for a name server bindAddress",
     )
-    metrics_prom_exporter_port: int = option(
-        "metricsPromExporterPort", 5557, "port of the metrics page; 0: a free port", limits=PORT
-    )
+    metrics_prom_exporter_port: int = option(5557, "port of the metrics page; 0: a free port", limits=PORT)
     metrics_grpc_exporter_target: str = option(
-        "metricsGrpcExporterTarget",
         "",
         "collector to push metrics to, host:port; https://host:port uses TLS",
     )
-    metrics_grpc_exporter_header: str = option(
-        "metricsGrpcExporterHeader", "", "headers for the collector, as name:value,name:value", secret=True
-    )
-    metric_grpc_exporter_time_out_in_mills: int = option(
-        "metricGrpcExporterTimeOutInMills", 3000, "ms to wait for the collector", type="long", low=1
-    )
-    metric_grpc_exporter_interval_in_mills: int = option(
-        "metricGrpcExporterIntervalInMills", 60000, "ms between pushes", type="long", low=100
-    )
-    metrics_label: str = option("metricsLabel", "", "labels of every metric, as name:value,name:value")
+    metrics_grpc_exporter_header: str = option("", "headers for the collector, as name:value,name:value", secret=True)
+    metric_grpc_exporter_time_out_in_mills: int = option(3000, "ms to wait for the collector", type="long", low=1)
+    metric_grpc_exporter_interval_in_mills: int = option(60000, "ms between pushes", type="long", low=100)
+    metrics_label: str = option("", "labels of every metric, as name:value,name:value")
 
     @property
     def shows_metrics(self) -> bool:

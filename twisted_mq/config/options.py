@@ -23,6 +23,7 @@ from twisted_mq.config.reasons import reason_of
 from twisted_mq.config.unserved import PROMISES, TLS_SETTINGS, broken_promises, refusal
 from twisted_mq.config.values import PARSERS, Value, enum_parser, value_text
 from twisted_mq.logs import Logger
+from twisted_mq.protocol.text.java import camel_case
 
 log = Logger()
 
@@ -33,10 +34,10 @@ _TYPES: dict[type, str] = {bool: "boolean", int: "int", float: "double", str: "s
 
 
 def option(
-    key: str,
     default: T,
     doc: str,
     *,
+    key: str | None = None,
     type: str | type[enum.StrEnum] | None = None,
     parse: Callable[[str], Value] | None = None,
     low: float | None = None,
@@ -46,7 +47,7 @@ def option(
     secret: bool = False,
     has_effect: bool = True,
 ) -> T:
-    """Return a field of an options class.
+    """Return a field of an options class. Its key is the attribute in camel case, unless `key` says otherwise.
 
     `default` is a value or, if it depends on the machine, an attrs.Factory. `type` is Java's ("long", or "string" if the
     default is None) or an enumeration, if the default does not determine it. `parse` parses a text that has a form of its
@@ -78,9 +79,15 @@ def _text_or_none(text: str) -> str | None:
     return text.strip() or None
 
 
+def key_of(field: attrs.Attribute[object]) -> str:
+    """Return the Java key of a field: `flush_disk_type` is flushDiskType unless its declaration says otherwise."""
+    key: str | None = field.metadata["key"]
+    return camel_case(field.name) if key is None else key
+
+
 def option_fields(cls: type) -> dict[str, attrs.Attribute[object]]:
     """Return Java key -> field, in the order of the class."""
-    return {field.metadata["key"]: field for field in attrs.fields(cls) if "key" in field.metadata}
+    return {key_of(field): field for field in attrs.fields(cls) if "key" in field.metadata}
 
 
 def load_options(
@@ -239,6 +246,6 @@ def _parse(field: attrs.Attribute[object], text: str, path: str | None, line: in
         if fault is not None:
             raise ValueError(fault)
     except ValueError as error:
-        key = field.metadata["key"]
+        key = key_of(field)
         raise ConfigError(str(error), path=path, line=line, key=key, value=_shown(field, text)) from None
     return value

@@ -35,64 +35,63 @@ class TlsOptions(AccessOptions):
     # encryption
 
     tls_server_mode: TlsMode = option(  # noqa: RUF009 an attrs field, not a shared default
-        "tls.server.mode",
         TlsMode.DISABLED,
         "disabled, permissive (the port takes both) or enforcing; Apache's default is permissive",
         type=TlsMode,
+        key="tls.server.mode",
     )
     tls_config_file: str | None = option(
-        "tls.config.file",
         None,
         "properties file with more of these keys, which override those given here",
         type="string",
+        key="tls.config.file",
     )
     tls_test_mode_enable: bool = option(
-        "tls.test.mode.enable",
         False,
         "use a certificate created at the start, for tests only; Apache's default is true",
+        key="tls.test.mode.enable",
     )
     tls_server_cert_path: str | None = option(
-        "tls.server.certPath",
-        None,
-        "PEM file of the server's certificate and its chain",
-        type="string",
+        None, "PEM file of the server's certificate and its chain", type="string", key="tls.server.certPath"
     )
     tls_server_key_path: str | None = option(
-        "tls.server.keyPath", None, "PEM file of the server's private key", type="string"
+        None, "PEM file of the server's private key", type="string", key="tls.server.keyPath"
     )
     tls_server_key_password: str | None = option(
-        "tls.server.keyPassword", None, "password of the private key", type="string", secret=True
+        None, "password of the private key", type="string", secret=True, key="tls.server.keyPassword"
     )
     tls_server_need_client_auth: ClientAuth = option(  # noqa: RUF009
-        "tls.server.need.client.auth",
         ClientAuth.NONE,
         "none, optional or require: client certificates",
         type=ClientAuth,
+        key="tls.server.need.client.auth",
     )
     tls_server_auth_client: bool = option(
-        "tls.server.authClient", False, "client certificates must be signed by one of tls.server.trustCertPath"
+        False, "client certificates must be signed by one of tls.server.trustCertPath", key="tls.server.authClient"
     )
     tls_server_trust_cert_path: str | None = option(
-        "tls.server.trustCertPath", None, "PEM file of the authorities of client certificates", type="string"
+        None, "PEM file of the authorities of client certificates", type="string", key="tls.server.trustCertPath"
     )
     tls_enable: bool = option(
-        "tls.enable", False, "encrypt requests to name servers and masters; always in enforcing mode"
+        False, "encrypt requests to name servers and masters; always in enforcing mode", key="tls.enable"
     )
-    use_tls: bool = option("useTLS", False, "the same as tls.enable")
+    use_tls: bool = option(False, "the same as tls.enable", key="useTLS")
     tls_client_cert_path: str | None = option(
-        "tls.client.certPath", None, "PEM file of the client certificate for own requests", type="string"
+        None, "PEM file of the client certificate for own requests", type="string", key="tls.client.certPath"
     )
-    tls_client_key_path: str | None = option("tls.client.keyPath", None, "PEM file of its private key", type="string")
+    tls_client_key_path: str | None = option(
+        None, "PEM file of its private key", type="string", key="tls.client.keyPath"
+    )
     tls_client_key_password: str | None = option(
-        "tls.client.keyPassword", None, "password of that key", type="string", secret=True
+        None, "password of that key", type="string", secret=True, key="tls.client.keyPassword"
     )
     tls_client_auth_server: bool = option(
-        "tls.client.authServer", False, "server certificates must be signed by one of tls.client.trustCertPath"
+        False, "server certificates must be signed by one of tls.client.trustCertPath", key="tls.client.authServer"
     )
     tls_client_trust_cert_path: str | None = option(
-        "tls.client.trustCertPath", None, "PEM file of the authorities of server certificates", type="string"
+        None, "PEM file of the authorities of server certificates", type="string", key="tls.client.trustCertPath"
     )
-    ha_tls: bool = option("haTls", False, "encrypt replication; set it at master and slave; ours")
+    ha_tls: bool = option(False, "encrypt replication; set it at master and slave; ours")
 
 
 def with_tls_file(options: TlsOptions) -> TlsOptions:

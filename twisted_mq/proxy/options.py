@@ -27,112 +27,84 @@ class ProxyOptions:
     # gRPC clients
 
     grpc_max_inbound_message_size: int = option(
-        "grpcMaxInboundMessageSize", 136_314_880, "bytes of one gRPC message, also when decompressed", low=1024
+        136_314_880, "bytes of one gRPC message, also when decompressed", low=1024
     )
     grpc_client_idle_time_mills: int = option(
-        "grpcClientIdleTimeMills",
         120_000,
         "ms without calls after which a gRPC connection is closed",
         type="long",
         low=1,
     )
     channel_expired_timeout: int = option(
-        "channelExpiredTimeout",
         120_000,
         "ms without heartbeats after which a client is removed and its messages are delivered again",
         type="long",
         low=1,
     )
     proxy_protocol_from: str = option(
-        "proxyProtocolFrom",
         "",
         "load balancers that tell the addresses of clients in PROXY headers (versions 1 and 2): addresses or ranges such as"
         " 10.0.0.0/8, separated by commas; ours, Apache's proxy believes everyone",
     )
     max_user_property_size: int = option(
-        "maxUserPropertySize", 16_384, "bytes of names and values of a message's properties, tag and keys", low=1
+        16_384, "bytes of names and values of a message's properties, tag and keys", low=1
     )
-    user_property_max_num: int = option("userPropertyMaxNum", 128, "number of user properties of a message", low=0)
-    max_message_group_size: int = option(
-        "maxMessageGroupSize", 64, "limit in bytes of a message group, exclusive", low=1
-    )
-    enable_message_body_empty_check: bool = option(
-        "enableMessageBodyEmptyCheck", True, "refuse messages without a body from gRPC clients"
-    )
-    enable_topic_message_type_check: bool = option(
-        "enableTopicMessageTypeCheck", True, "a message must have the type of its topic (message.type)"
-    )
+    user_property_max_num: int = option(128, "number of user properties of a message", low=0)
+    max_message_group_size: int = option(64, "limit in bytes of a message group, exclusive", low=1)
+    enable_message_body_empty_check: bool = option(True, "refuse messages without a body from gRPC clients")
+    enable_topic_message_type_check: bool = option(True, "a message must have the type of its topic (message.type)")
     min_invisible_time_mills_for_recv: int = option(
-        "minInvisibleTimeMillsForRecv",
         10_000,
         "shortest ms of invisibility that a receive may request",
         type="long",
         low=1,
     )
-    max_invisible_time_mills: int = option(
-        "maxInvisibleTimeMills", 43_200_000, "longest ms of invisibility", type="long", low=1
-    )
+    max_invisible_time_mills: int = option(43_200_000, "longest ms of invisibility", type="long", low=1)
     max_delay_time_mills: int = option(
-        "maxDelayTimeMills", 86_400_000, "longest ms until the delivery of a delayed message", type="long", low=0
+        86_400_000, "longest ms until the delivery of a delayed message", type="long", low=0
     )
     max_transaction_recovery_second: int = option(
-        "maxTransactionRecoverySecond",
         3600,
         "longest time in s until a producer is asked about its transaction",
         type="long",
         low=1,
     )
     default_invisible_time_mills: int = option(
-        "defaultInvisibleTimeMills", 60_000, "ms of invisibility of receives that are renewed", type="long", low=1
+        60_000, "ms of invisibility of receives that are renewed", type="long", low=1
     )
-    grpc_client_producer_max_attempts: int = option(
-        "grpcClientProducerMaxAttempts", 3, "number of attempts of producers to send a message", low=1
-    )
+    grpc_client_producer_max_attempts: int = option(3, "number of attempts of producers to send a message", low=1)
     grpc_client_producer_backoff_initial_millis: int = option(
-        "grpcClientProducerBackoffInitialMillis", 10, "ms before the second attempt of a producer", type="long", low=0
+        10, "ms before the second attempt of a producer", type="long", low=0
     )
     grpc_client_producer_backoff_max_millis: int = option(
-        "grpcClientProducerBackoffMaxMillis", 1000, "longest ms between two attempts of a producer", type="long", low=0
+        1000, "longest ms between two attempts of a producer", type="long", low=0
     )
-    grpc_client_producer_backoff_multiplier: int = option(
-        "grpcClientProducerBackoffMultiplier", 2, "factor by which that time grows with each attempt", low=1
-    )
+    grpc_client_producer_backoff_multiplier: int = option(2, "factor by which that time grows with each attempt", low=1)
     grpc_client_consumer_min_long_polling_timeout_millis: int = option(
-        "grpcClientConsumerMinLongPollingTimeoutMillis", 5000, "shortest ms that a receive waits", type="long", low=0
+        5000, "shortest ms that a receive waits", type="long", low=0
     )
     grpc_client_consumer_max_long_polling_timeout_millis: int = option(
-        "grpcClientConsumerMaxLongPollingTimeoutMillis", 20_000, "longest ms that a receive waits", type="long", low=0
+        20_000, "longest ms that a receive waits", type="long", low=0
     )
     grpc_client_consumer_long_polling_batch_size: int = option(
-        "grpcClientConsumerLongPollingBatchSize", 32, "number of messages that consumers receive at once", low=1
+        32, "number of messages that consumers receive at once", low=1
     )
-    enable_proxy_auto_renew: bool = option(
-        "enableProxyAutoRenew", True, "keep messages of push consumers invisible while they are consumed"
-    )
-    renew_ahead_time_millis: int = option(
-        "renewAheadTimeMillis", 10_000, "ms before its end that invisibility is renewed", type="long", low=1
-    )
-    renew_max_time_millis: int = option(
-        "renewMaxTimeMillis", 10_800_000, "ms after which it is no longer renewed", type="long", low=1
-    )
-    renew_schedule_period_millis: int = option(
-        "renewSchedulePeriodMillis", 5000, "ms between checks for renewals", type="long", low=1
-    )
+    enable_proxy_auto_renew: bool = option(True, "keep messages of push consumers invisible while they are consumed")
+    renew_ahead_time_millis: int = option(10_000, "ms before its end that invisibility is renewed", type="long", low=1)
+    renew_max_time_millis: int = option(10_800_000, "ms after which it is no longer renewed", type="long", low=1)
+    renew_schedule_period_millis: int = option(5000, "ms between checks for renewals", type="long", low=1)
     invisible_time_millis_when_clear: int = option(
-        "invisibleTimeMillisWhenClear",
         1000,
         "ms after which messages of a removed client are delivered again",
         type="long",
         low=1,
     )
     grpc_proxy_relay_request_timeout_in_seconds: int = option(
-        "grpcProxyRelayRequestTimeoutInSeconds",
         5,
         "s that a client has to answer what an operator asks it: thread stacks, a message to verify",
         low=1,
     )
     transaction_data_expire_millis: int = option(
-        "transactionDataExpireMillis",
         30_000,
         "ms for which the location of a transaction is stored",
         type="long",
@@ -198,63 +170,50 @@ class ProxyServiceOptions(ProxyOptions):
 
     # the process
 
-    grpc_server_port: int = option("grpcServerPort", 8081, "port for gRPC clients; 0: a free port", low=0, high=65535)
-    bind_address: str = option("bindAddress", "0.0.0.0", "address to listen on; ours")
+    grpc_server_port: int = option(8081, "port for gRPC clients; 0: a free port", low=0, high=65535)
+    bind_address: str = option("0.0.0.0", "address to listen on; ours")
     namesrv_addr: str | None = option(
-        "namesrvAddr",
         attrs.Factory(name_servers_of_environment),
         "name servers, host:port separated by semicolons",
         type="string",
     )
-    max_message_size: int = option("maxMessageSize", 4_194_304, "bytes of a message's body", low=1)
-    proxy_name: str = option(
-        "proxyName", attrs.Factory(socket.gethostname), "name of this proxy in metrics", type="string"
-    )
+    max_message_size: int = option(4_194_304, "bytes of a message's body", low=1)
+    proxy_name: str = option(attrs.Factory(socket.gethostname), "name of this proxy in metrics", type="string")
     metrics_exporter_type: MetricsExporterType = option(  # noqa: RUF009 an attrs field, not a shared default
-        "metricsExporterType",
         MetricsExporterType.DISABLE,
         "PROM: metrics for Prometheus at /metrics; metrics are not pushed to a collector",
         type=MetricsExporterType,
     )
-    metrics_prom_exporter_host: str = option(
-        "metricsPromExporterHost", "", "address of the metrics page; empty: bindAddress"
-    )
-    metrics_prom_exporter_port: int = option(
-        "metricsPromExporterPort", 5557, "port of the metrics page; 0: a free port", limits=PORT
-    )
-    metrics_label: str = option("metricsLabel", "", "labels of every metric, as name:value,name:value")
+    metrics_prom_exporter_host: str = option("", "address of the metrics page; empty: bindAddress")
+    metrics_prom_exporter_port: int = option(5557, "port of the metrics page; 0: a free port", limits=PORT)
+    metrics_label: str = option("", "labels of every metric, as name:value,name:value")
     rocket_mq_cluster_name: str = option(
-        "rocketMQClusterName", "DefaultCluster", "cluster whose brokers are asked about users"
+        "DefaultCluster", "cluster whose brokers are asked about users", key="rocketMQClusterName"
     )
     authentication_enabled: bool = option(
-        "authenticationEnabled",
         False,
         "calls need the signature of a user; brokers are asked about users and check rights",
     )
     authorization_enabled: bool = option(
-        "authorizationEnabled",
         False,
         "brokers check rights, and need this setting too; the proxy checks routes and settings of clients; requires "
         "authenticationEnabled",
     )
     inner_client_authentication_credentials: str | None = option(
-        "innerClientAuthenticationCredentials",
         None,
         'credentials of this proxy, the same as those of the brokers, {"accessKey":"...","secretKey":"..."}',
         type="string",
         secret=True,
     )
-    tls_enable: bool = option("tls.enable", False, "encrypt requests to name servers and brokers; ours")
+    tls_enable: bool = option(False, "encrypt requests to name servers and brokers; ours", key="tls.enable")
     tls_client_auth_server: bool = option(
-        "tls.client.authServer",
-        False,
-        "their certificates must be signed by one of tls.client.trustCertPath; ours",
+        False, "their certificates must be signed by one of tls.client.trustCertPath; ours", key="tls.client.authServer"
     )
     tls_client_trust_cert_path: str | None = option(
-        "tls.client.trustCertPath", None, "PEM file of the authorities of their certificates; ours", type="string"
+        None, "PEM file of the authorities of their certificates; ours", type="string", key="tls.client.trustCertPath"
     )
-    tls_cert_path: str | None = option("tlsCertPath", None, "PEM file of the port's certificate", type="string")
-    tls_key_path: str | None = option("tlsKeyPath", None, "PEM file of its private key", type="string")
+    tls_cert_path: str | None = option(None, "PEM file of the port's certificate", type="string")
+    tls_key_path: str | None = option(None, "PEM file of its private key", type="string")
 
     @property
     def name_servers(self) -> list[str]:

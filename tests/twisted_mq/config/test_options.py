@@ -17,15 +17,15 @@ from twisted_mq.config.properties import Entry, parse_properties
 class Settings:
     """The options of a small daemon."""
 
-    broker_name: str = option("brokerName", attrs.Factory(lambda: "host"), "its name", type="string", remote=True)
-    listen_port: int = option("listenPort", 10911, "its port", limits=PORT)
-    disk_ratio: int = option("diskMaxUsedSpaceRatio", 75, "percent", low=10, high=95, remote=True)
-    precision: int = option("timerPrecisionMs", 1000, "ms", limits=Limits(100, 1000, choices=(100, 200, 500, 1000)))
-    file_size: int = option("mappedFileSizeConsumeQueue", 6000000, "bytes", limits=Limits(low=20, step=20))
-    log_size: int = option("mappedFileSizeCommitLog", 1 << 30, "bytes", low=1024)
-    trace: bool = option("traceOn", True, "traces", remote=True)
-    namesrv_addr: str | None = option("namesrvAddr", None, "name servers", type="string")
-    delete_when: str = option("deleteWhen", "04", "hours", has_effect=False)
+    broker_name: str = option(attrs.Factory(lambda: "host"), "its name", type="string", remote=True)
+    listen_port: int = option(10911, "its port", limits=PORT)
+    disk_ratio: int = option(75, "percent", low=10, high=95, remote=True, key="diskMaxUsedSpaceRatio")
+    precision: int = option(1000, "ms", limits=Limits(100, 1000, choices=(100, 200, 500, 1000)), key="timerPrecisionMs")
+    file_size: int = option(6000000, "bytes", limits=Limits(low=20, step=20), key="mappedFileSizeConsumeQueue")
+    log_size: int = option(1 << 30, "bytes", low=1024, key="mappedFileSizeCommitLog")
+    trace: bool = option(True, "traces", remote=True, key="traceOn")
+    namesrv_addr: str | None = option(None, "name servers", type="string")
+    delete_when: str = option("04", "hours", has_effect=False)
 
 
 def read(text: bytes, **overrides: str) -> tuple[Settings, list[tuple[str, Effect]]]:

@@ -11,6 +11,7 @@ import os
 import attrs
 
 from twisted_mq.broker.options import BrokerOptions
+from twisted_mq.config.options import option_fields
 
 MOST_BROKERS = 64
 PORT_STEP = 10
@@ -33,7 +34,7 @@ def numbered(options: BrokerOptions, number: int) -> BrokerOptions:
     """
     name = numbered_name(options.broker_name, number)
     one = attrs.evolve(options, broker_name=name)
-    keys = {field.name: field.metadata["key"] for field in attrs.fields(BrokerOptions) if "key" in field.metadata}
+    keys = {field.name: key for key, field in option_fields(BrokerOptions).items()}
     for port in PORTS:
         first = getattr(options, port)
         if first > 0:

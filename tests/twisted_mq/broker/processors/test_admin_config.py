@@ -176,8 +176,8 @@ def test_a_file_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
 def test_secrets_are_not_shown() -> None:
     @attrs.define
     class Settings:
-        name: str = option("name", "a", "shown")
-        password: str = option("password", "b", "not shown", secret=True)
+        name: str = option("a", "shown")
+        password: str = option("b", "not shown", secret=True)
 
     assert options_text(Settings()) == "name=a\n"
 
