@@ -15,10 +15,9 @@ from tests.simulation.ordered_observer import LATE_GROUP, OrderedObserver
 from tests.simulation.world import World
 from twisted_mq.client import ConsumeOrderlyContext, ConsumeOrderlyStatus, Message, SendResult
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.group_states import read_groups
 from twisted_mq.client.ordered.ordered_consumer import OrderedConsumer
-from twisted_mq.client.ordered.ordered_options import OrderedOptions
+from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions, OrderedOptions
 from twisted_mq.client.ordered.ordered_producer import OrderedProducer
 from twisted_mq.client.ordered.pipeline import Window
 from twisted_mq.coordination.interfaces import CoordinationError, Create, ICoordinator, Put

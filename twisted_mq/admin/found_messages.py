@@ -1,8 +1,9 @@
-"""Lookups of messages by id, key and offset id (Apache: MQAdminImpl)."""
+"""Lookups of messages by id, key and offset id (Apache: MQAdminImpl), and of the traces that clients sent of them."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.groups import addresses_of, route_topic
@@ -12,6 +13,7 @@ from twisted_mq.protocol.headers import QueryMessageRequestHeader, ViewMessageRe
 from twisted_mq.protocol.layouts.message_id import MessageIdError, decode_offset_message_id
 from twisted_mq.protocol.layouts.record_codec import decode_message, iterate_messages
 from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.trace import Trace, decode_traces
 from twisted_mq.protocol.names.system_topics import is_lmq
 from twisted_mq.remoting.errors import RemotingError
 
@@ -115,3 +117,15 @@ def has_key(message: MessageExt, topic: str, key: str, is_unique_key: bool) -> b
     if is_unique_key:
         return key in (message.unique_key, message.msg_id)
     return key in message.keys and (is_lmq(topic) or message.topic == topic)
+
+
+Shown = tuple[Trace, str]
+"""A trace and the host of its client."""
+
+
+def traces_of(message: MessageExt, message_id: str) -> Iterator[Shown]:
+    """Yield the traces of an id in a message of the trace topic, in the order in which the client wrote them."""
+    host = message.born_host.rpartition(":")[0]
+    for trace in decode_traces(message.body):
+        if trace.msg_id == message_id:
+            yield trace, host

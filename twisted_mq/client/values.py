@@ -79,7 +79,6 @@ if TYPE_CHECKING:
     from twisted_mq.client.core.typed_topic import json_of as json_of
     from twisted_mq.client.core.typed_topic import protobuf_of as protobuf_of
     from twisted_mq.client.core.typed_topic import pydantic_of as pydantic_of
-    from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions as OrderedConsumerOptions
     from twisted_mq.client.ordered.errors import CoordinatorUnknown as CoordinatorUnknown
     from twisted_mq.client.ordered.errors import CoordinatorUnreachable as CoordinatorUnreachable
     from twisted_mq.client.ordered.errors import NoHead as NoHead
@@ -92,6 +91,7 @@ if TYPE_CHECKING:
     from twisted_mq.client.ordered.errors import SendTimedOut as SendTimedOut
     from twisted_mq.client.ordered.errors import TooMuchWaits as TooMuchWaits
     from twisted_mq.client.ordered.messages_deleted import MessagesDeleted as MessagesDeleted
+    from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions as OrderedConsumerOptions
     from twisted_mq.client.ordered.ordered_options import OrderedOptions as OrderedOptions
     from twisted_mq.client.ordered.pipeline import Window as Window
     from twisted_mq.client.producing.accumulator import AutoBatch as AutoBatch
@@ -152,13 +152,12 @@ VALUES = homes(
             "BodyIllegal ProtobufMessage PydanticModel Serializer TypedTopic as_bytes as_text json_of protobuf_of "
             "pydantic_of"
         ),
-        "twisted_mq.client.ordered.consumer_options": "OrderedConsumerOptions",
         "twisted_mq.client.ordered.errors": (
             "CoordinatorUnknown CoordinatorUnreachable NoHead NotLeader OrderedError OrderedTopicUnknown "
             "QueueBlocked QueueUnknown SendGivenUp SendTimedOut TooMuchWaits"
         ),
         "twisted_mq.client.ordered.messages_deleted": "MessagesDeleted",
-        "twisted_mq.client.ordered.ordered_options": "OrderedOptions",
+        "twisted_mq.client.ordered.ordered_options": "OrderedConsumerOptions OrderedOptions",
         "twisted_mq.client.ordered.pipeline": "Window",
         "twisted_mq.client.producing.accumulator": "AutoBatch",
         "twisted_mq.client.producing.batch_splitting": "BatchIncomplete",

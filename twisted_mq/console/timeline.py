@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from twisted_mq.admin.traces import Shown
+from twisted_mq.admin.found_messages import Shown
 from twisted_mq.protocol.messages.trace import (
     ConsumeEndTrace,
     ConsumeStartTrace,

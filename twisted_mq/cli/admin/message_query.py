@@ -5,12 +5,11 @@ As in Apache's tool, bodies go to files, but in a new private folder instead of 
 
 from __future__ import annotations
 
-from twisted_mq.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key
+from twisted_mq.admin.found_messages import FOREVER_MS, MOST_OF_A_KEY, find_message, messages_of_key, traces_of
 from twisted_mq.admin.groups import is_push_type, running_info
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
 from twisted_mq.admin.queues import TopicReader
 from twisted_mq.admin.sending import send_once
-from twisted_mq.admin.traces import traces_of
 from twisted_mq.cli.admin.calls import AdminContext
 from twisted_mq.cli.admin.command_line import CommandLine
 from twisted_mq.cli.admin.files import write_private_file

@@ -16,9 +16,8 @@ from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.faces.consumers import AnyDeliveries, Iterates, ListenerT
 from twisted_mq.client.faces.member import ClientMember, MQClientT
 from twisted_mq.client.ordered import ordered_consumer, ordered_producer
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Given
-from twisted_mq.client.ordered.ordered_options import OrderedOptions
+from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions, OrderedOptions
 from twisted_mq.protocol.messages.subscription import SUB_ALL
 
 Told = Callable[[str, str, bool], object]

@@ -37,9 +37,9 @@ from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.name_checks import check_group, check_topic
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.core.together import together
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.coordinator_source import Connect, CoordinatorSource, Given
 from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
+from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.topic_units import read_topic
 from twisted_mq.client.ordered.unit_consumer import Told, UnitConsumer
 from twisted_mq.coordination.connect import coordinator_for

@@ -15,8 +15,8 @@ from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.core.errors import EXPECTED_ERRORS
 from twisted_mq.client.core.mq_client import MQClient
 from twisted_mq.client.core.pull_result import PullResult, PullStatus
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
+from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.ordering.lists import Term
 from twisted_mq.protocol.bodies import MessageQueue, SubscriptionData

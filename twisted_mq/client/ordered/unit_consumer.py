@@ -11,8 +11,8 @@ from twisted_mq.client.consuming.consumer_options import ConsumeOrderlyContext, 
 from twisted_mq.client.consuming.listener_calls import ListenerCalls
 from twisted_mq.client.core.errors import BrokerGone
 from twisted_mq.client.core.mq_client import MQClient
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.messages_deleted import MessagesDeleted
+from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.queue_consumption import QueueConsumption
 from twisted_mq.client.ordered.serving_member import ServingMember
 from twisted_mq.client.ordered.unit_watch import UnitWatch

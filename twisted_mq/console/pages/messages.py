@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from twisted_mq.admin.calls import AdminCalls
 from twisted_mq.admin.concurrently import concurrently
 from twisted_mq.admin.errors import AdminError
-from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key
+from twisted_mq.admin.found_messages import FOREVER_MS, find_message, messages_of_key, traces_of
 from twisted_mq.admin.message_tracks import MessageTrack, message_tracks
 from twisted_mq.admin.queues import TopicReader, readable_queues
-from twisted_mq.admin.traces import traces_of
 from twisted_mq.console.answers import Answer, BadInput, Download, Page, Redirect
 from twisted_mq.console.bodies import VIEWS, body_view
 from twisted_mq.console.forms import link, said

@@ -8,9 +8,9 @@ from twisted.internet import defer
 
 from tests.support.ordered import OrderedCase, OrderedFakeBroker
 from twisted_mq.client import ClientStateError, ConsumeOrderlyStatus, MessagesDeleted
-from twisted_mq.client.ordered.consumer_options import OrderedConsumerOptions
 from twisted_mq.client.ordered.errors import CoordinatorUnreachable, OrderedTopicUnknown
 from twisted_mq.client.ordered.ordered_consumer import OrderedConsumer
+from twisted_mq.client.ordered.ordered_options import OrderedConsumerOptions
 from twisted_mq.coordination.interfaces import Delete
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.ordering.paths import member_path
