@@ -261,6 +261,26 @@ def derive_spans(layout: construct.Struct, **known: int) -> SpanReader:
         spans += (begin, end)
         return spans
 
+    return read_spans if len(steps) != 2 else _read_two(steps, read_spans)
+
+
+def _read_two(steps: Sequence[tuple[int, Callable[[Buffer, int], tuple[int]]]], otherwise: SpanReader) -> SpanReader:
+    """Return the same reader for layouts of three runs, without its loop; `otherwise` reads what does not fit."""
+    (size_1, unpack_1), (size_2, unpack_2) = steps
+
+    def read_spans(buffer: Buffer, begin: int, length: int, end: int) -> list[int]:
+        stop_1 = begin + length
+        begin_2 = stop_1 + size_1
+        if length >= 0 and begin_2 <= end:
+            (length_2,) = unpack_1(buffer, stop_1)
+            stop_2 = begin_2 + length_2
+            begin_3 = stop_2 + size_2
+            if length_2 >= 0 and begin_3 <= end:
+                (length_3,) = unpack_2(buffer, stop_2)
+                if length_3 >= 0 and begin_3 + length_3 == end:
+                    return [begin, stop_1, begin_2, stop_2, begin_3, end]
+        return otherwise(buffer, begin, length, end)
+
     return read_spans
 
 

@@ -6,7 +6,7 @@ Nothing here copies more than one record: a buffer may be a mapped file, a memor
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from twisted_mq.protocol.errors import RecordError
@@ -24,6 +24,7 @@ from twisted_mq.protocol.layouts.record import (
     PHYSICAL_OFFSET_POSITION,
     V1_TOPIC_BYTES,
     V6_FLAGS,
+    HeadFields,
     RecordHead,
     RecordSpans,
     head_values,
@@ -34,7 +35,7 @@ from twisted_mq.protocol.layouts.record import (
 )
 from twisted_mq.protocol.messages.compression import MAX_BODY_BYTES, CompressionError, plain_body
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE, delivery_time
-from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message import LATE, NOTED, MessageExt, make_late
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code
 from twisted_mq.protocol.text.properties import (
@@ -47,6 +48,7 @@ from twisted_mq.protocol.text.properties import (
 _HEAD_V4 = HEADS[0]
 _host_text = functools.lru_cache(maxsize=1024)(host_text)
 """Few hosts are in use; a key is at most 20 bytes."""
+_topic_text = functools.lru_cache(maxsize=64)(from_utf8)
 _id_pattern = functools.lru_cache(maxsize=1024)(offset_message_id_pattern)
 _64_BITS = 0xFFFFFFFFFFFFFFFF
 _COMPRESSED = int(MessageSysFlag.COMPRESSED_FLAG)
@@ -179,37 +181,68 @@ def decode_message(
 
     With `decompress` False the body is as stored. A body that would grow past `max_body_bytes` is refused.
     """
-    (
-        size, magic, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born_timestamp, born_host,
-        store_timestamp, store_host, reconsume_times, prepared_transaction_offset, body_length,
-    ) = head_values(buffer, offset)  # fmt: skip
+    head = head_values(buffer, offset)
+    size, magic, body_crc, _, _, queue_offset, _, sys_flag, _, _, _, _, reconsume_times, _, body_length = head
     body_at, body_end, topic_at, topic_end, properties_at, end = span_values(
         buffer, offset, size, magic=magic, sys_flag=sys_flag, body_length=body_length
     )
     body = bytes(buffer[body_at:body_end])
-    if check_crc and body:
+    if check_crc and body and crc32(body) & CRC_MASK != body_crc:
         _check_crc(body, offset, body_crc)
     if decompress and sys_flag & _COMPRESSED:
         body = _decompressed(body, offset, sys_flag, max_body_bytes)
-    return MessageExt(  # in the order of its fields: keywords cost a tenth of the whole
-        from_utf8(buffer[topic_at:topic_end]),
-        queue_id,
-        queue_offset,
-        physical_offset,
-        size,
-        body_crc,
-        sys_flag,
-        flag,
-        born_timestamp,
-        _host_text(born_host),
-        store_timestamp,
-        _host_text(store_host),
-        reconsume_times,
-        prepared_transaction_offset,
-        decode_property_bytes(buffer[properties_at:end]),
-        body,
-        _id_pattern(store_host) % (physical_offset & _64_BITS),
+    topic = _topic_text(bytes(buffer[topic_at:topic_end]))
+    return stored_message(
+        topic, queue_offset, sys_flag, reconsume_times, body, (head, bytes(buffer[properties_at:end]))
     )
+
+
+def stored_message(
+    topic: str, queue_offset: int, sys_flag: int, reconsume_times: int, body: bytes, late: tuple[HeadFields, bytes]
+) -> MessageExt:
+    """Return a message whose other fields are made of its head and the bytes of its properties when they are asked for."""
+    message: MessageExt = new_message(MessageExt)
+    set_value(
+        message,
+        "__dict__",
+        {
+            "topic": topic,
+            "queue_offset": queue_offset,
+            "sys_flag": sys_flag,
+            "reconsume_times": reconsume_times,
+            "body": body,
+            LATE: late,
+            NOTED: (),
+        },
+    )
+    return message
+
+
+new_message, set_value = object.__new__, object.__setattr__
+"""MessageExt is frozen."""
+
+
+def _of_head(place: int) -> Callable[[tuple[HeadFields, bytes]], object]:
+    return lambda late: late[0][place]
+
+
+_PLACES = {name: place for place, name in enumerate(RecordHead._fields)}
+_BORN_HOST, _STORE_HOST, _PHYSICAL_OFFSET = (_PLACES[name] for name in ("born_host", "store_host", "physical_offset"))
+_NUMBERS = {
+    name: "size" if name == "store_size" else name
+    for name in (
+        "queue_id", "physical_offset", "store_size", "body_crc", "flag", "born_timestamp", "store_timestamp",
+        "prepared_transaction_offset",
+    )
+}  # fmt: skip
+"""Fields of a message that are numbers of the head, and their names there."""
+make_late(
+    **{name: _of_head(_PLACES[field]) for name, field in _NUMBERS.items()},
+    born_host=lambda late: _host_text(late[0][_BORN_HOST]),
+    store_host=lambda late: _host_text(late[0][_STORE_HOST]),
+    msg_id=lambda late: _id_pattern(late[0][_STORE_HOST]) % (late[0][_PHYSICAL_OFFSET] & _64_BITS),
+    properties=lambda late: decode_property_bytes(late[1]),
+)
 
 
 def iterate_messages(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import attrs
 
@@ -91,7 +92,8 @@ class MessageExt:
     """A stored message. Times are ms since 1970, hosts `address:port`, `body` decompressed unless asked otherwise.
 
     `sys_flag`, `body_crc` and `store_size` are those of the record, also where the body was decompressed.
-    `msg_id` is the offset id: it names the broker and the place in its log.
+    `msg_id` is the offset id: it names the broker and the place in its log. Some fields of a message that was read from a
+    record are decoded when they are first asked for, see `LateField`.
     """
 
     topic: str
@@ -131,3 +133,48 @@ class MessageExt:
     def transaction_type(self) -> int:
         """Its transaction type, of MessageSysFlag's."""
         return self.sys_flag & MessageSysFlag.TRANSACTION_ROLLBACK_TYPE
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return all fields, for pickle and copy."""
+        return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+
+
+LATE = "_late"
+"""In the dict of a message: the bytes from which its late fields are made."""
+NOTED = "_noted"
+"""Beside it: what was noted before the properties were made."""
+
+
+@attrs.frozen
+class LateField:
+    """A field of MessageExt that most consumers do not ask for: it is made of the record's bytes at the first time.
+
+    It is no data descriptor, so a value in the message's dict comes before it.
+    """
+
+    name: str
+    make: Callable[[Any], Any]
+
+    def __get__(self, message: MessageExt, owner: type) -> Any:
+        held = message.__dict__
+        value = self.make(held[LATE])
+        if self.name == "properties":
+            for more in held[NOTED]:
+                value.update(more)
+        held[self.name] = value
+        return value
+
+
+def note(messages: Iterable[MessageExt], more: Mapping[str, str]) -> None:
+    """Add properties that a consumer notes with messages. `more` must not change afterwards."""
+    for held in map(vars, messages):
+        if "properties" in held:
+            held["properties"].update(more)
+        else:
+            held[NOTED] = (*held[NOTED], more)
+
+
+def make_late(**fields: Callable[[Any], Any]) -> None:
+    """Let messages without these fields make them of the bytes that they hold in LATE."""
+    for name, make in fields.items():
+        setattr(MessageExt, name, LateField(name, make))

@@ -17,9 +17,9 @@ import attrs
 import pytest
 
 from tests.support.changed_layout import VARIABLE
-from twisted_mq.protocol.layouts import record_codec
+from twisted_mq.protocol.layouts import plain_messages, record_codec
 from twisted_mq.protocol.layouts.record import HEAD_NAMES, RecordHead
-from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message import LateField, MessageExt
 from twisted_mq.storage.appending.appender import Appender
 
 ROOT = Path(__file__).parents[3]
@@ -187,12 +187,28 @@ def test_the_encoder_packs_the_head_s_fields() -> None:
     assert names_passed(record_codec.encode_record, "head.pack") == list(RecordHead._fields)
 
 
-def test_the_decoder_reads_the_head_s_fields_and_makes_a_message_of_them() -> None:
-    code = record_codec.decode_message.__code__
-    first = code.co_argcount + code.co_kwonlyargcount
-    assert code.co_varnames[first:][: len(RecordHead._fields)] == RecordHead._fields
-    passed = names_passed(record_codec.decode_message, "MessageExt")
-    assert same_or_computed(passed, [field.name for field in attrs.fields(MessageExt)], store_size="size")
+@pytest.mark.parametrize("decode", [record_codec.decode_message, plain_messages.decode_plain_messages])
+def test_the_decoders_read_the_head_s_fields_by_their_names(decode: Callable[..., object]) -> None:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(decode)))
+    targets = [node.targets[0] for node in ast.walk(tree) if isinstance(node, ast.Assign)]
+    tuples = [[_last_name(one) for one in target.elts] for target in targets if isinstance(target, ast.Tuple)]
+    (head,) = [names for names in tuples if len(names) == len(RecordHead._fields)]
+    assert {*same_or_left_out(head)} == {True}
+    assert head.count("_") < len(head) / 2 + 1
+
+
+def same_or_left_out(head: list[str]) -> list[bool]:
+    return [name in ("_", field) for name, field in zip(head, RecordHead._fields, strict=True)]
+
+
+def test_each_field_of_a_message_is_held_or_made_late() -> None:
+    message = record_codec.decode_message(
+        record_codec.encode_record(b"T", b"b", b"k\x01v\x02", 1, 2, 3, 4, bytes(8), 5, bytes(8))
+    )
+    late = {name for name, value in vars(MessageExt).items() if isinstance(value, LateField)}
+    held = {name for name in vars(message) if not name.startswith("_")}
+    assert late | held == {field.name for field in attrs.fields(MessageExt)}
+    assert not late & held
 
 
 def test_the_appender_passes_the_encoder_s_parameters() -> None:

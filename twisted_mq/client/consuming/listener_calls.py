@@ -26,7 +26,7 @@ from twisted_mq.client.core.consume_rates import ConsumeRates
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.clocks import time_of_day
 from twisted_mq.logs import Logger
-from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message import MessageExt, note
 from twisted_mq.protocol.names.namespaces import without_namespace
 from twisted_mq.protocol.names.validation import retry_topic
 from twisted_mq.protocol.text.properties import PROPERTY_CONSUME_START_TIMESTAMP, PROPERTY_RETRY_TOPIC
@@ -60,14 +60,17 @@ class ListenerCalls(Generic[Context, Status]):
 
     def delivered(self, messages: Sequence[MessageExt]) -> list[MessageExt]:
         """Return messages as the listener sees them: those of the retry topic have their original topic."""
-        now_ms = str(int(self.seconds_of_day() * 1000))
-        return [self._delivered(message, now_ms) for message in messages]
+        began = {PROPERTY_CONSUME_START_TIMESTAMP: str(int(self.seconds_of_day() * 1000))}
+        note(messages, began)
+        own_retries = retry_topic(self.group)
+        if not self.namespace and own_retries not in {message.topic for message in messages}:
+            return [*messages]
+        return [self._renamed(message, own_retries) for message in messages]
 
-    def _delivered(self, message: MessageExt, now_ms: str) -> MessageExt:
-        message.properties[PROPERTY_CONSUME_START_TIMESTAMP] = now_ms
-        topic, origin = message.topic, message.properties.get(PROPERTY_RETRY_TOPIC)
-        if origin and topic == retry_topic(self.group):
-            topic = origin
+    def _renamed(self, message: MessageExt, own_retries: str) -> MessageExt:
+        topic = message.topic
+        if topic == own_retries:
+            topic = message.properties.get(PROPERTY_RETRY_TOPIC) or topic
         if self.namespace:
             topic = without_namespace(self.namespace, topic)
         return message if topic == message.topic else attrs.evolve(message, topic=topic)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -53,8 +53,15 @@ class ProcessQueue:
         """Distance between the first and the last message held: a stuck message makes it grow."""
         return max(self._held) - self.min_offset if self._held else 0
 
-    def put(self, messages: Iterable[MessageExt]) -> None:
+    def put(self, messages: Sequence[MessageExt]) -> None:
         """Add messages; one at the offset of a held message counts once."""
+        offsets = [message.queue_offset for message in messages]
+        if offsets and offsets[0] > self._max_offset and offsets == sorted({*offsets}):  # as pulls bring them
+            self.size_bytes += sum([len(message.body) for message in messages])
+            self._max_offset = offsets[-1]
+            self._order += offsets  # still a heap: none that is held is larger
+            self._held.update(zip(offsets, messages, strict=True))
+            return
         for message in messages:
             if message.queue_offset not in self._held:
                 self.size_bytes += len(message.body)
@@ -79,12 +86,15 @@ class ProcessQueue:
 
     def remove(self, messages: Iterable[MessageExt]) -> int:
         """Remove consumed messages. Return the offset to commit, below which all are consumed; -1 if nothing was held."""
-        if not self._held:
+        held = self._held
+        if not held:
             return NOTHING_CONSUMED
-        for message in messages:
-            if self._held.pop(message.queue_offset, None) is not None:
-                self.size_bytes -= len(message.body)
-        return self.min_offset if self._held else self._max_offset + 1
+        removed = [held.pop(message.queue_offset, None) for message in messages]
+        self.size_bytes -= sum([len(message.body) for message in removed if message is not None])
+        if held:
+            return self.min_offset
+        self._order.clear()
+        return self._max_offset + 1
 
     def clear(self) -> None:
         """Remove all messages, as an offset reset demands."""
@@ -106,7 +116,7 @@ class PopProcessQueue(ProcessQueue):
     def count(self) -> int:
         return self._unanswered
 
-    def put(self, messages: Iterable[MessageExt]) -> None:
+    def put(self, messages: Sequence[MessageExt]) -> None:
         self._unanswered += sum(1 for _ in messages)
 
     def remove(self, messages: Iterable[MessageExt]) -> int:

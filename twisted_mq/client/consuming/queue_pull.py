@@ -26,7 +26,7 @@ from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.flags import build_pull_sys_flag
 from twisted_mq.protocol.headers import PullMessageRequestHeader
-from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message import MessageExt, note
 from twisted_mq.protocol.messages.subscription import selects, selects_all
 from twisted_mq.protocol.names.routes import MASTER_ID
 from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
@@ -266,6 +266,5 @@ def _selected(result: PullResult, subscription: SubscriptionData) -> list[Messag
     if not selects_all(subscription):
         messages = [one for one in messages if selects(subscription, one.tags)]
     bounds = {PROPERTY_MIN_OFFSET: str(result.min_offset), PROPERTY_MAX_OFFSET: str(result.max_offset)}
-    for message in messages:
-        message.properties.update(bounds)
+    note(messages, bounds)
     return messages

@@ -12,6 +12,7 @@ from twisted_mq.protocol.errors import BrokerError, RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.headers import PullMessageResponseHeader
 from twisted_mq.protocol.layouts.batch_entry import unwrapped
+from twisted_mq.protocol.layouts.plain_messages import decode_plain_messages
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.compression import MAX_BODY_BYTES
 from twisted_mq.protocol.messages.message import MessageExt
@@ -78,28 +79,26 @@ def pull_result(answer: RemotingCommand, most_bytes: int = MAX_BODY_BYTES) -> Pu
         min_offset=header.min_offset,
         max_offset=header.max_offset,
         suggested_broker_id=header.suggest_which_broker_id,
-        messages=tuple(_all_unwrapped(records)),
+        messages=tuple(records),
         offset_delta=header.offset_delta,
     )
 
 
 def readable_messages(body: bytes) -> list[MessageExt]:
     """Return the messages of a pop's answer; skip unreadable ones with a log line."""
-    return _all_unwrapped(_records(body, MAX_BODY_BYTES)[0])
-
-
-def _all_unwrapped(records: list[MessageExt]) -> list[MessageExt]:
-    """Return the messages of all records."""
-    if not any(record.sys_flag & MessageSysFlag.INNER_BATCH_FLAG for record in records):
-        return records
-    return [message for record in records for message in _unwrapped(record)]
+    return _records(body, MAX_BODY_BYTES)[0]
 
 
 def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None]:
-    """Return the readable records, and the queue offset of the first that exceeds the limit; None if none does."""
+    """Return the messages of readable records, and the queue offset of the first that exceeds the limit; None if none does."""
     records: list[MessageExt] = []
     offset, room = 0, most_bytes
-    while offset < len(body):
+    while True:
+        plain, offset = decode_plain_messages(body, offset)
+        records += plain
+        if offset >= len(body):
+            return records, None
+        room -= sum([len(record.body) for record in plain])
         try:
             record = decode_message(body, offset, max_body_bytes=room)
         except RecordError as error:
@@ -112,10 +111,9 @@ def _records(body: bytes, most_bytes: int) -> tuple[list[MessageExt], int | None
             )  # fmt: skip
             offset += stored.store_size
             continue
-        records.append(record)
+        records += _unwrapped(record) if record.sys_flag & MessageSysFlag.INNER_BATCH_FLAG else [record]
         room -= len(record.body)
         offset += record.store_size
-    return records, None
 
 
 def _is_readable(body: bytes, offset: int, most_bytes: int) -> bool:

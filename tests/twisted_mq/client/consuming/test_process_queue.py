@@ -17,7 +17,7 @@ class One:
 
 def queue(*offsets: int) -> ProcessQueue:
     held = ProcessQueue()
-    held.put(One(offset) for offset in offsets)
+    held.put([One(offset) for offset in offsets])
     return held
 
 
