@@ -145,6 +145,10 @@ class UniqueKeyMaker:
 
     def make(self) -> str:
         """Return the next key. If the clock is set back by less than 1000 s over the month's begin, it counts as that begin."""
+        return self.make_some(1)[0]
+
+    def make_some(self, count: int) -> list[str]:
+        """Return the next keys, all of this moment; see `make`."""
         now_ms = self._now_ms()
         if now_ms >= self._next_start_ms:
             start = _month_start(now_ms, self._zone)
@@ -152,9 +156,10 @@ class UniqueKeyMaker:
         elapsed = now_ms - self._start_ms
         if -_CLOCK_SET_BACK_MS < elapsed < 0:
             elapsed = 0
+        before = f"{self._prefix}{elapsed & 0xFFFFFFFF:08X}"
         counter = self._counter
-        self._counter = (counter + 1) & 0xFFFF
-        return f"{self._prefix}{elapsed & 0xFFFFFFFF:08X}{counter:04X}"
+        self._counter = (counter + count) & 0xFFFF
+        return [f"{before}{number & 0xFFFF:04X}" for number in range(counter, counter + count)]
 
 
 @attrs.frozen

@@ -1,15 +1,18 @@
-"""Answers to sends whose headers have shapes: one formatting each, with the request's own bytes.
+"""Answers to sends, many at a time: those to headers that have shapes are made by one formatting each, and read by columns.
 
-They equal what `answers.answer_encoder` makes byte by byte; a test holds them equal.
+They equal what `answers.answer_encoder` makes byte by byte, and what `header_codec.fast_header` reads; tests hold them equal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from types import MappingProxyType
 from typing import TypeAlias
 
 import attrs
 
+from twisted_mq.protocol.codes import ResponseCode
 from twisted_mq.protocol.headers import SendMessageResponseHeader
 from twisted_mq.protocol.layouts.message_id import offset_message_id_pattern
 from twisted_mq.protocol.wire.command import (
@@ -25,6 +28,7 @@ from twisted_mq.protocol.wire.command import (
 from twisted_mq.protocol.wire.extfields import binary_name, encode_binary_fields, value_length
 from twisted_mq.protocol.wire.framing import HEAD
 from twisted_mq.protocol.wire.header_fields import wire_fields
+from twisted_mq.protocol.wire.shapes import PLAIN_BYTES, Streak, Varying
 
 MAX_FORMS = 256
 """Formats that are kept, of some hundred bytes each."""
@@ -117,3 +121,37 @@ class SentAnswers:
 def _literal(data: bytes) -> bytes:
     """Return data as a part of a format."""
     return data.replace(b"%", b"%%")
+
+
+# Answers that come together
+
+SENT_ANSWERS: Mapping[int, Varying] = MappingProxyType(
+    {
+        int(ResponseCode.SUCCESS): Varying(
+            (_QUEUE_ID, _QUEUE_OFFSET), texts=(_MESSAGE_ID, _TRANSACTION_ID), flag=RESPONSE_FLAG
+        )
+    }
+)
+"""What varies in the answers of a broker that stored messages."""
+SentRow: TypeAlias = tuple[str, int, int, str | None]
+"""Message id, queue id, queue offset and transaction id of one answer."""
+
+
+def read_sent(streak: Streak) -> list[SentRow] | None:
+    """Return what varies in answers of one shape; None if a value has to be read by itself.
+
+    A row equals what `header_codec.fast_header` reads from the same answer; a test holds them equal.
+    """
+    family = streak.family
+    if _MESSAGE_ID not in family.names:
+        return None
+    columns = [*zip(*streak.parts)]  # noqa: B905
+    ids, queues, offsets = (columns[family.place(name)] for name in (_MESSAGE_ID, _QUEUE_ID, _QUEUE_OFFSET))
+    transactions = columns[family.place(_TRANSACTION_ID)] if _TRANSACTION_ID in family.names else ()
+    if not b"".join([*queues, *offsets]).isdigit() or b"".join([*ids, *transactions]).translate(None, PLAIN_BYTES):
+        return None
+    queue_ids = [*map(int, queues)]
+    if max(queue_ids) >= 1 << 31:
+        return None
+    texts = map(bytes.decode, transactions) if transactions else repeat(None)
+    return [*zip(map(bytes.decode, ids), queue_ids, map(int, offsets), texts)]  # noqa: B905

@@ -1,4 +1,4 @@
-"""Requests of one shape: what a peer repeats is compared in one operation, and only what varies is cut out.
+"""Commands of one shape: what a peer repeats is compared in one operation, and only what varies is cut out.
 
 A producer sends the same header again and again, and changes a few values in it: queue, time, properties, opaque. A `Shape` is
 such a header as a row of parts that are fixed and vary in turn. It is learned from a header that was read field by field. It
@@ -57,15 +57,18 @@ Name: TypeAlias = str | tuple[str, str]
 
 @attrs.frozen
 class Varying:
-    """The varying parts of the requests of one code: numbers, the values of properties in one field, and the opaque.
+    """The varying parts of the commands of one code: numbers, texts, the values of properties in one field, and the opaque.
 
-    Headers with one of the properties `without` have no shape; `fixed` are properties whose values do not vary.
+    Texts may be missing. Headers with one of the properties `without` have no shape; `fixed` are properties whose values do
+    not vary. `flag` is that of all these commands.
     """
 
     numbers: Collection[str]
-    properties: str
+    properties: str | None = None
     without: Collection[str] = ()
     fixed: Collection[str] = ()
+    texts: Collection[str] = ()
+    flag: int = 0
 
 
 @attrs.define(eq=False, weakref_slot=True)
@@ -166,7 +169,8 @@ class Shapes:
         said: Hashable = fixed
         if command.serialize_type:  # the fixed parts have the lengths of what varies
             varying = self.by_code[command.code]
-            same = ((name, value) for name, value in command.ext_fields.items() if name not in varying.numbers)
+            vary = {*varying.numbers, *varying.texts}
+            same = ((name, value) for name, value in command.ext_fields.items() if name not in vary)
             said = (command.code, command.language, command.version, *_without_values(same, varying, names))
         family = self._families.get((names, said))
         if family is None:
@@ -204,7 +208,7 @@ class ShapesOfPeer(dict[int, Shape | None]):
         self[mark] = self._all.of(mark, header, command)
 
 
-_FIELD = rb'"([A-Za-z]{1,64})":"((?:[^"\\]|\\.)*)"'
+_FIELD = rb'"([A-Za-z_]{1,64})":"((?:[^"\\]|\\.)*)"'
 _EACH_FIELD, _FIELDS = re.compile(_FIELD), re.compile(rb"\{(?:" + _FIELD + rb",?)*\}")
 _AROUND = re.compile(
     rb'"(?P<name>code|extFields|flag|language|opaque|remark|serializeTypeCurrentRPC|version)":(?P<value>\d{1,9}|"[A-Z_]*"|)'
@@ -224,7 +228,7 @@ Cuts: TypeAlias = tuple[tuple[Name, ...], list[slice]]
 def _cuts(header: bytes, command: RemotingCommand, varying: Varying) -> Cuts | None:
     """Return what varies in a header, and where; None if that cannot be told for sure."""
     fields = command.ext_fields
-    if command.flag or command.remark or not command.raw_ext_fields:
+    if command.flag != varying.flag or command.remark or not command.raw_ext_fields:
         return None
     found = _binary_places(header, command) if command.serialize_type else _json_places(header, command)
     if found is None or not fields.keys() <= found.keys():
@@ -235,19 +239,35 @@ def _cuts(header: bytes, command: RemotingCommand, varying: Varying) -> Cuts | N
         if not value.isdecimal() or len(value) > _MOST_DIGITS or header[found[name]] != value.encode():
             return None
         cuts[name] = found[name]
-    text = fields.get(varying.properties, "")
-    separator_bytes = 1 if command.serialize_type else _ESCAPED_BYTES
-    inside = _property_places(text, varying, separator_bytes)
-    if inside is None:
-        return None
-    for name, (start, value) in inside.items():
-        start += found[varying.properties].start
-        place = slice(start, start + len(value))
-        if header[place] != value.encode():
+    for name in fields.keys() & varying.texts:
+        if not _VALUE.fullmatch(fields[name]) or header[found[name]] != fields[name].encode():
             return None
-        cuts[varying.properties, name] = place
+        cuts[name] = found[name]
+    if varying.properties is not None:
+        inside = _property_cuts(header, command, varying, found)
+        if inside is None:
+            return None
+        cuts |= inside
     ordered = sorted(cuts.items(), key=lambda item: item[1].start)
     return tuple(name for name, _ in ordered), [place for _, place in ordered]
+
+
+def _property_cuts(
+    header: bytes, command: RemotingCommand, varying: Varying, found: Mapping[str, slice]
+) -> dict[Name, slice] | None:
+    """Return where the values of properties are; None if that cannot be told for sure."""
+    assert varying.properties is not None
+    separator_bytes = 1 if command.serialize_type else _ESCAPED_BYTES
+    inside = _property_places(command.ext_fields.get(varying.properties, ""), varying, separator_bytes)
+    if inside is None:
+        return None
+    cuts: dict[Name, slice] = {}
+    for name, (start, value) in inside.items():
+        start += found[varying.properties].start
+        place = cuts[varying.properties, name] = slice(start, start + len(value))
+        if header[place] != value.encode():
+            return None
+    return cuts
 
 
 def _binary_places(header: bytes, command: RemotingCommand) -> dict[str, slice] | None:

@@ -1,11 +1,17 @@
-"""Makes the calling side of a connection: a SocketChannel whose requests leave together."""
+"""Makes the calling side of a connection: a SocketChannel whose requests leave together, and whose answers are read together."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from twisted.internet import protocol
 from twisted.internet.tcp import Connection
 from twisted.python import failure
 
+from twisted_mq.protocol.errors import CommandError
+from twisted_mq.protocol.wire.shapes import Streak
+from twisted_mq.remoting.awaited_answers import Asker
 from twisted_mq.remoting.outbox import Outbox
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic, write_promptly
 
@@ -41,6 +47,28 @@ class CallingChannel(SocketChannel):
         finally:
             outbox.reading = False
             outbox.flush()
+
+    def _streak(self, streak: Streak) -> bytes:
+        """Pass on answers of one shape."""
+        if self._awaited.answered_together(streak):
+            return b""
+        for index in range(len(streak)):
+            try:
+                command = streak.plain(index)
+            except CommandError as damage:
+                self._damaged(damage)
+                break
+            self._answer(command)
+        return b""
+
+    def takes(self, count: int) -> bool:
+        """Return whether that many requests may be sent now."""
+        return self.connected_now and len(self._awaited.requests) + count <= self._traffic.max_awaited
+
+    def send_together(self, asker: Asker, requests: list[tuple[Callable[[int], bytes], float, Any]]) -> None:
+        """Send requests that the connection `takes` in one write; see AwaitedAnswers.expect_together."""
+        frames = self._awaited.expect_together(asker, requests, self.address)
+        write_promptly(self.transport, b"".join(frames))
 
     def holds(self, data: bytes) -> bool:
         held = self._requests

@@ -15,6 +15,7 @@ from twisted_mq.protocol.layouts.host import parse_host_text
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES
 from twisted_mq.protocol.wire.namespace import add_namespace
+from twisted_mq.protocol.wire.shapes import NO_SHAPES, Shapes
 from twisted_mq.protocol.wire.signature import Credentials, sign
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.calling_channel import CallingChannel
@@ -76,9 +77,10 @@ class RemotingClient:
         not_reached: Callable[[str, str], None] | None = None,
         backoff: Backoff | None = None,
         completes: Callable[[RemotingCommand], None] | None = None,
+        shapes: Shapes = NO_SHAPES,
     ) -> None:
         """Create a client. Requests name the `namespace`, and are signed with `credentials`. `completes` replaces both:
-        it changes each request before the request leaves.
+        it changes each request before the request leaves. `shapes` are those of answers that are read together.
 
         `channel_made` is called with an address before any request leaves on its new connection, `not_reached` with an
         address and the reason when a connection cannot be made. With a `backoff`, an address that could not be reached is
@@ -94,12 +96,13 @@ class RemotingClient:
             sign=completes or _completes(namespace, credentials),
             channel_lost=self._channel_lost,
             pause_reading=False,
+            shapes=shapes,
         )
         self.completes_requests = self._traffic.sign is not None
         """True if commands are changed before they leave; encoded requests are not changed."""
-        self._outbox = Outbox(reactor)
-        self._channels: dict[str, SocketChannel] = {}
-        self._connecting: dict[str, list[defer.Deferred[SocketChannel]]] = {}
+        self.outbox = Outbox(reactor)
+        self._channels: dict[str, CallingChannel] = {}
+        self._connecting: dict[str, list[defer.Deferred[CallingChannel]]] = {}
         self._attempts: dict[str, defer.Deferred[interfaces.IProtocol]] = {}
         self._on_made = channel_made
         self._on_lost = channel_lost
@@ -131,7 +134,7 @@ class RemotingClient:
         """Send without an answer; fires when the command is passed to the transport."""
         return self.channel(address).addCallback(lambda made: made.send_one_way(command))
 
-    def channel(self, address: str) -> defer.Deferred[SocketChannel]:
+    def channel(self, address: str) -> defer.Deferred[CallingChannel]:
         """Return the open connection to that address, made if needed; simultaneous callers share one attempt."""
         channel = self._channels.get(address)
         if channel is not None:
@@ -141,13 +144,13 @@ class RemotingClient:
         resting = None if self._backoff is None else self._backoff.resting(address, self._clock.seconds())
         if resting is not None:
             return defer.fail(RemotingConnectError(f"connect to {address} failed: {resting}"))
-        waiting: defer.Deferred[SocketChannel] = defer.Deferred()
+        waiting: defer.Deferred[CallingChannel] = defer.Deferred()
         self._connecting.setdefault(address, []).append(waiting)
         if address not in self._attempts:
             self._begin(address)
         return waiting
 
-    def channel_now(self, address: str) -> SocketChannel | None:
+    def channel_now(self, address: str) -> CallingChannel | None:
         """Return the open connection to that address, or None."""
         return self._channels.get(address)
 
@@ -174,7 +177,7 @@ class RemotingClient:
             return defer.succeed(None)
         for channel in list(self._channels.values()):
             channel.close()
-        self._outbox.stop()
+        self.outbox.stop()
         gone: defer.Deferred[None] = defer.Deferred()
         self._closing.append(gone)
         if self._abort is None and self._channels:
@@ -198,7 +201,7 @@ class RemotingClient:
             one.callback(None)
 
     def _begin(self, address: str) -> None:
-        factory = protocol.Factory.forProtocol(lambda: CallingChannel(self._traffic, self._outbox))
+        factory = protocol.Factory.forProtocol(lambda: CallingChannel(self._traffic, self.outbox))
         factory.noisy = False
         try:
             attempt = self._connect(*split_address(address)).connect(factory)
@@ -208,7 +211,7 @@ class RemotingClient:
         self._attempts[address] = attempt
         attempt.addCallbacks(self._made, self._failed, callbackArgs=(address,), errbackArgs=(address,))
 
-    def _made(self, channel: SocketChannel, address: str) -> None:
+    def _made(self, channel: CallingChannel, address: str) -> None:
         self._attempts.pop(address, None)
         if self._backoff is not None:
             self._backoff.connected(address)

@@ -30,7 +30,7 @@ from twisted_mq.protocol.errors import BrokerError, CommandError, FrameError, Pr
 from twisted_mq.protocol.remarks import REJECTED
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RESPONSE_FLAG, RemotingCommand
 from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, Received, encode_frame
-from twisted_mq.protocol.wire.shapes import NO_SHAPES, Streak, one_by_one
+from twisted_mq.protocol.wire.shapes import NO_SHAPES, Shapes, Streak, one_by_one
 from twisted_mq.remoting.awaited_answers import AwaitedAnswers
 from twisted_mq.remoting.budget import Budget
 from twisted_mq.remoting.channel import Answer, Later, Processor, Request, StreakProcessor
@@ -84,6 +84,8 @@ class Traffic:
     """Called with the events of channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
     streaks: StreakProcessor | None = None
     """Answers requests that come many at a time, faster than the processors do."""
+    shapes: Shapes = NO_SHAPES
+    """The shapes of answers to own requests."""
     pending_answers: int = 0
     requests_dropped: int = 0
     """The number of one-way requests that were not sent because their peers took nothing."""
@@ -110,7 +112,7 @@ class SocketChannel(protocol.Protocol):
         self._streaks = traffic.streaks
         self._rotation = traffic.rotation
         self._decoder = FrameDecoder(
-            traffic.max_frame_bytes, NO_SHAPES if traffic.streaks is None else traffic.streaks.shapes
+            traffic.max_frame_bytes, traffic.shapes if traffic.streaks is None else traffic.streaks.shapes
         )
         self._awaited = AwaitedAnswers(traffic.clock, self.late)
         self.remote_address: tuple[str, int] = ("", 0)
@@ -517,12 +519,13 @@ class SocketChannel(protocol.Protocol):
                 )
             )
         opaque = self._awaited.take_opaque()
-        frame = self._encoded(request, opaque) if isinstance(request, RemotingCommand) else request(opaque)
+        frame = self.encoded(request, opaque) if isinstance(request, RemotingCommand) else request(opaque)
         waiting = self._awaited.expect(opaque, timeout_seconds, self.address)
         self.write_request(frame)
         return waiting
 
-    def _encoded(self, command: RemotingCommand, opaque: int) -> bytes:
+    def encoded(self, command: RemotingCommand, opaque: int) -> bytes:
+        """Return the frame of an own request with this number."""
         if self._traffic.sign is not None:
             self._traffic.sign(command)
         command.opaque = opaque
@@ -544,7 +547,7 @@ class SocketChannel(protocol.Protocol):
         if self._paused:
             self._traffic.requests_dropped += 1
         elif self.connected_now:
-            self.write_request(self._encoded(command, self._awaited.take_opaque()))
+            self.write_request(self.encoded(command, self._awaited.take_opaque()))
 
     def write_request(self, data: bytes) -> None:
         """Pass an own request to the transport unless it is held, and count it if the peer does not take it."""

@@ -168,7 +168,8 @@ def test_a_send_that_is_cancelled_leaves_nothing_waiting(cluster: ServedCluster,
                 for address, channel in producer._core.client.remoting._channels.items()
                 if address == cluster.cluster.broker_address
             )
-            assert len(broker._awaited.requests) == 0
             assert (await producer.send(Message(topic, b"z"))).status is SendStatus.SEND_OK
+            assert len(broker._awaited.requests) == 0
+            assert (producer._core.window.count, producer.metrics.in_flight) == (0, 0)
 
     asyncio.run(main())

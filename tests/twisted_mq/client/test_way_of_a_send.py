@@ -24,7 +24,8 @@ LEFT_OUT = {"twisted_mq/clocks.py", "protocol/wire/answers.py"}
 """The clock, which is asked at any place, and the canned broker's encoder."""
 SLEEP = "DueSelector.select"
 """The function in which a loop waits, after all that is due."""
-WARM_UP = 8
+WARM_UP = 16
+"""After so many sends the numbers of requests have two digits, and the shape of such answers is known."""
 
 Call = tuple[str | None, str]
 """Caller's and called file; None for a caller that is no file of the project."""
@@ -139,13 +140,13 @@ CORE_OUT = [
     "twisted_mq/client/producing/producer.py",
     "twisted_mq/client/producing/dispatch.py",
     "twisted_mq/client/producing/outgoing.py",
-    "protocol/layouts/message_id.py",
     "twisted_mq/client/producing/send_window.py",
+    "protocol/layouts/message_id.py",
     "protocol/names/topic_route.py",
+    "twisted_mq/remoting/calling_channel.py",
     "twisted_mq/remoting/socket_channel.py",
     "twisted_mq/remoting/awaited_answers.py",
     "protocol/wire/request_format.py",
-    "twisted_mq/remoting/calling_channel.py",
 ]
 """A plain send, from the call to the socket. protocol/text/properties.py encodes properties in addition."""
 CORE_BACK = [
@@ -155,9 +156,9 @@ CORE_BACK = [
     "protocol/wire/command.py",
     "twisted_mq/remoting/awaited_answers.py",
     "twisted_mq/client/producing/dispatch.py",
-    "twisted_mq/client/producing/send_window.py",
     "twisted_mq/client/producing/send_result.py",
     "protocol/wire/header_codec.py",
+    "twisted_mq/client/producing/send_window.py",
 ]
 """Its answer, from the bytes of a read to the result."""
 OUTBOX = "twisted_mq/remoting/outbox.py"

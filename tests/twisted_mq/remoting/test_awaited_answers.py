@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import attrs
 from twisted.internet import defer
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.shapes import OPAQUE_PART, Family, Streak
 from twisted_mq.remoting.awaited_answers import _DUE_KEPT, AwaitedAnswers
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError
+
+
+@attrs.define(eq=False)
+class Asked:
+    """Asks, and keeps what it gets."""
+
+    open: bool = True
+    reads: str | None = "read"
+    settled_ones: list[tuple[Any, object]] = attrs.Factory(list)
+    together: list[tuple[list[Any], Any]] = attrs.Factory(list)
+
+    def settled(self, request: Any, result: RemotingCommand | Failure) -> bool:
+        self.settled_ones.append((request, result.type if isinstance(result, Failure) else result.code))
+        return self.open
+
+    def read(self, streak: Streak) -> str | None:
+        return self.reads
+
+    def settled_together(self, requests: list[Any], read: Any) -> None:
+        self.together.append((requests, read))
 
 
 class Answers(SynchronousTestCase):
@@ -89,6 +114,55 @@ class Answers(SynchronousTestCase):
         for one in waiting:
             self.assertEqual(str(self.failureResultOf(one, RemotingSendError).value), "gone")
         self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def ask_together(self, asker: Asked, *timeouts: float) -> list[bytes]:
+        requests = [(lambda opaque: b"%d" % opaque, one, number) for number, one in enumerate(timeouts)]
+        return self.awaited.expect_together(asker, requests, "b:1")
+
+    def test_requests_that_leave_together_have_their_numbers_and_times(self) -> None:
+        asker = Asked()
+        self.assertEqual(self.ask_together(asker, 3, 1, 3), [b"1", b"2", b"3"])
+        self.assertTrue(self.awaited.answered(RemotingCommand(7, opaque=1)))
+        self.clock.advance(1)
+        self.clock.advance(2)
+        self.assertEqual(asker.settled_ones, [(0, 7), (1, RemotingTimeoutError), (2, RemotingTimeoutError)])
+        self.assertEqual((self.clock.getDelayedCalls(), len(self.late_since)), ([], 2))
+
+    def test_a_late_request_that_had_ended_is_not_late(self) -> None:
+        self.ask_together(Asked(open=False), 1)
+        self.clock.advance(1)
+        self.assertEqual((self.late_since, len(self.awaited.requests)), ([], 0))
+
+    def test_the_connections_end_settles_what_left_together(self) -> None:
+        asker = Asked()
+        self.ask_together(asker, 3, 3)
+        self.awaited.fail("gone")
+        self.assertEqual(asker.settled_ones, [(0, RemotingSendError), (1, RemotingSendError)])
+
+    def streak(self, *opaques: int) -> Streak:
+        """Return a streak of answers whose only part that varies is the opaque."""
+        parts: list[tuple[bytes, ...]] = [(b"", b"%d" % one, b"") for one in opaques]
+        return Streak(Family((OPAQUE_PART,), False), [], parts, [b""] * len(parts))
+
+    def test_answers_of_one_shape_go_to_their_asker_together(self) -> None:
+        asker = Asked()
+        self.ask_together(asker, 3, 3, 3)
+        self.assertTrue(self.awaited.answered_together(self.streak(3, 1)))
+        self.assertEqual((asker.together, [*self.awaited.requests]), ([([2, 0], "read")], [2]))
+
+    def test_answers_of_several_askers_or_of_none_are_passed_on_one_by_one(self) -> None:
+        asker, other = Asked(), Asked()
+        self.ask_together(asker, 3)
+        self.ask_together(other, 3)
+        self.expect(3)
+        for opaques in ((1, 2), (1, 3), (1, 9), (3, 3), (1, 1)):
+            self.assertFalse(self.awaited.answered_together(self.streak(*opaques)))
+        odd = self.streak(1)
+        odd.parts[:] = [(b"", b"01", b"")]
+        self.assertFalse(self.awaited.answered_together(odd))
+        asker.reads = None
+        self.assertFalse(self.awaited.answered_together(self.streak(1)))
+        self.assertEqual((asker.together, len(self.awaited.requests)), ([], 3))
 
     def test_a_listener_of_a_failure_may_ask_again(self) -> None:
         again: list[defer.Deferred[RemotingCommand]] = []

@@ -45,6 +45,8 @@ from twisted_mq.protocol.bodies import TopicRouteData
 from twisted_mq.protocol.layouts.host import pack_ip
 from twisted_mq.protocol.layouts.message_id import UniqueKeyMaker
 from twisted_mq.protocol.messages.subscription import is_tag_type
+from twisted_mq.protocol.wire.sent_answers import SENT_ANSWERS
+from twisted_mq.protocol.wire.shapes import Shapes
 from twisted_mq.remoting.backoff import Backoff
 from twisted_mq.remoting.client import Connect, RemotingClient, tcp_endpoint
 from twisted_mq.routing.address_server import AddressServer, address_server_url, http_get
@@ -114,6 +116,7 @@ class MQClient:
             channel_made=self._connected,
             not_reached=lambda address, reason: self.outages.refused(address, reason),
             backoff=Backoff(self.rng),
+            shapes=Shapes(SENT_ANSWERS),
         )
         self.remoting.processors.update(ClientProcessor(self._consumers, self._producers, self.requests).table())
         self.name_servers = NameServers(

@@ -28,7 +28,7 @@ from twisted_mq.client.ordered.errors import QueueUnknown
 from twisted_mq.client.ordered.ordered_options import OrderedOptions
 from twisted_mq.client.ordered.topic_units import DeclaredTopics, unit_of
 from twisted_mq.client.ordered.unit_sender import Told, UnitSender
-from twisted_mq.client.producing.dispatch import CallsInFlight
+from twisted_mq.client.producing.calls_in_flight import CallsInFlight
 from twisted_mq.client.producing.outgoing import check_message, outgoing
 from twisted_mq.client.producing.send_result import SendResult
 from twisted_mq.coordination.connect import coordinator_for

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import attrs
 
@@ -97,8 +98,7 @@ def check_batch_size(size: int, limits: SendLimits) -> None:
         )
 
 
-@attrs.frozen(slots=False)
-class Outgoing:
+class Outgoing(NamedTuple):
     """A message ready to leave: everything but the queue. The same for all attempts, so the unique key stays."""
 
     topic: str
@@ -111,6 +111,8 @@ class Outgoing:
     reply: bool = False
     reconsume_times: int = 0
     max_reconsume_times: int | None = None
+    keyless: bool = False
+    """The message gets its unique key when it leaves."""
 
     @property
     def request_code(self) -> RequestCode:
@@ -136,19 +138,38 @@ _MEANINGFUL = frozenset(
     }
 )
 """Properties that affect how a message is sent; most messages have none of them."""
-_ADDED = encode_properties({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: "%s", PROPERTY_WAIT_STORE_MSG_OK: "true"})
+key_text = encode_properties({PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX: "%s", PROPERTY_WAIT_STORE_MSG_OK: "true"}).__mod__
+"""Unique key -> the properties that a message without a key gets when it leaves."""
+
+
+def keyless(message: Message, limits: SendLimits) -> Outgoing | None:
+    """Prepare a message up to its unique key; None for one with properties that affect the send, or a body to compress."""
+    body, properties = bytes(message.body), message.properties
+    if len(body) >= limits.compress_over_bytes or message.topic.startswith(RETRY_PREFIX):
+        return None
+    if not properties:
+        return Outgoing(message.topic, body, "", message.flag, 0, "", keyless=True)
+    if not _MEANINGFUL.isdisjoint(properties):
+        return None
+    return Outgoing(message.topic, body, encode_properties(properties), message.flag, 0, "", keyless=True)
+
+
+def keyed(ready: Outgoing, unique_key: str) -> Outgoing:
+    """Return the message with that key, unless it has one already."""
+    if not ready.keyless:
+        return ready
+    return ready._replace(properties=ready.properties + key_text(unique_key), unique_key=unique_key, keyless=False)
 
 
 def outgoing(message: Message, unique_key: str, limits: SendLimits) -> Outgoing:
     """Prepare one message, compressed if it is large."""
+    ready = keyless(message, limits)
+    if ready is not None:
+        return keyed(ready, unique_key)
     body, sys_flag = bytes(message.body), 0
     if len(body) >= limits.compress_over_bytes:
         body = compress(body, limits.compress_type, limits.compress_level)
         sys_flag = MessageSysFlag.COMPRESSED_FLAG | limits.compress_type.sys_flag
-    if _MEANINGFUL.isdisjoint(message.properties) and not message.topic.startswith(RETRY_PREFIX):
-        text = encode_properties(message.properties) if message.properties else ""
-        text += _ADDED % unique_key
-        return Outgoing(message.topic, body, text, message.flag, sys_flag, unique_key)
     properties = sent_properties(message, unique_key)
     key = properties[PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX]
     if properties.get(PROPERTY_TRANSACTION_PREPARED) == "true":

@@ -25,7 +25,8 @@ from twisted_mq.client.core.request_and_reply import REPLY, request_message
 from twisted_mq.client.core.requirements import Require
 from twisted_mq.client.producing.accumulator import Accumulator
 from twisted_mq.client.producing.batch_splitting import BatchIncomplete, split_batch
-from twisted_mq.client.producing.dispatch import CallsInFlight, Dispatch
+from twisted_mq.client.producing.calls_in_flight import CallsInFlight
+from twisted_mq.client.producing.dispatch import Dispatch
 from twisted_mq.client.producing.message_trace import TraceDispatcher
 from twisted_mq.client.producing.outgoing import check_batch, check_batch_size, check_message, outgoing, outgoing_batch
 from twisted_mq.client.producing.producer_options import ProducerOptions

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 import attrs
 from attrs import field
 
 from twisted_mq.protocol.bodies import MessageQueue
 from twisted_mq.protocol.codes import ResponseCode
-from twisted_mq.protocol.errors import BrokerError
+from twisted_mq.protocol.errors import BrokerError, ProtocolError
 from twisted_mq.protocol.headers import SendMessageResponseHeader
 from twisted_mq.protocol.headers.fields import text
 from twisted_mq.protocol.messages.trace import DEFAULT_REGION
 from twisted_mq.protocol.text.properties import PROPERTY_MSG_REGION, PROPERTY_TRACE_SWITCH
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
+from twisted_mq.protocol.wire.sent_answers import SentRow, read_sent
+from twisted_mq.protocol.wire.shapes import Streak
 
 
 class SendStatus(enum.Enum):
@@ -78,3 +81,45 @@ def send_result(unique_key: str, queue: MessageQueue, answer: RemotingCommand) -
         header.region_id or DEFAULT_REGION,
         header.trace_on != "false",
     )
+
+
+@attrs.frozen
+class SentTogether:
+    """Answers of one shape: a header with the values that are the same in all, and a row for each."""
+
+    header: _SendAnswer
+    rows: list[SentRow]
+
+
+def read_together(streak: Streak) -> SentTogether | None:
+    """Return what answers of one shape say; None if they have to be read one by one."""
+    rows = read_sent(streak)
+    if rows is None:
+        return None
+    header: _SendAnswer | None = streak.family.kept
+    if header is None:
+        try:
+            header = streak.family.kept = _send_answer(streak.plain(0))
+        except ProtocolError:
+            return None
+    return None if header.batch_uniq_id else SentTogether(header, rows)
+
+
+def results(read: SentTogether, unique_keys: Iterable[str], queues: Iterable[MessageQueue]) -> list[SendResult]:
+    """Return the results that `send_result` makes of the same answers, for the messages of those keys and queues."""
+    header = read.header
+    region, trace_on = header.region_id or DEFAULT_REGION, header.trace_on != "false"
+    return [
+        SendResult(
+            SendStatus.SEND_OK,
+            key,
+            message_id,
+            queue if queue_id == queue.queue_id else attrs.evolve(queue, queue_id=queue_id),
+            queue_offset,
+            transaction_id,
+            header.recall_handle,
+            region,
+            trace_on,
+        )
+        for (message_id, queue_id, queue_offset, transaction_id), key, queue in zip(read.rows, unique_keys, queues)  # noqa: B905
+    ]

@@ -62,9 +62,9 @@ class SendWindow:
         self._waiting.append((size, turn))
         return turn
 
-    def leave(self, size: int) -> None:
-        """End a send of that size; sends that wait for room may go."""
-        self.count -= 1
+    def leave(self, size: int, count: int = 1) -> None:
+        """End sends of that size together; sends that wait for room may go."""
+        self.count -= count
         self.bytes -= size
         if self._waiting:
             self._admit()

@@ -30,8 +30,8 @@ from twisted_mq.protocol.flags import PermName
 from twisted_mq.protocol.names.static_topics import is_logical
 from twisted_mq.protocol.names.topic_route import TopicPublishInfo, publish_info
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.remoting.calling_channel import CallingChannel
 from twisted_mq.remoting.errors import RemotingError
-from twisted_mq.remoting.socket_channel import SocketChannel
 
 
 @attrs.define(eq=False)
@@ -59,7 +59,7 @@ class Sender:
         self._latency = LatencyFault(enabled=options.send_latency_fault)
         self.warm: set[str] = set()
         """Topics whose route and connections are ready for a send, as far as can be known."""
-        self.channels: dict[str, SocketChannel] = {}
+        self.channels: dict[str, CallingChannel] = {}
         """Connections by broker name; one that was lost is still here. Empty after each change of a route."""
         self.requests = SendRequests(
             group, options.default_topic_queue_nums, completed=client.remoting.completes_requests
@@ -97,7 +97,7 @@ class Sender:
             return BrokerGone(writable[0].broker_name, self._servers())
         return TopicNotWritable(topic, self._servers())
 
-    def connected(self, broker_name: str) -> SocketChannel | None:
+    def connected(self, broker_name: str) -> CallingChannel | None:
         """Return the open connection to a broker's master, if there is one; None for the broker name of logical queues."""
         if is_logical(broker_name):
             return None

@@ -181,3 +181,60 @@ class AtOnce(ProducerCase):
         self.answer(ResponseCode.SUCCESS, msgId="ID")
         self.run_to_failure(producer.send(MESSAGE), HeaderError)
         self.assert_nothing_in_flight(producer, 4, 1, 0)
+
+    def test_many_leave_together_and_are_answered_together(self) -> None:
+        producer = self.warm()
+        sending = [producer.send(Message("T", b"%d" % number, tags="A")) for number in range(40)]
+        results = [self.run_to_end(one) for one in sending]
+        self.assertEqual({one.status for one in results}, {SendStatus.SEND_OK})
+        self.assertEqual(len({one.msg_id for one in results}), 40)
+        self.assertEqual(len({one.queue for one in results}), 4)
+        stored = {header.properties for broker in (self.a, self.b) for header in broker.headers(SEND)}
+        self.assertEqual(stored, {f"TAGS\x01A\x02UNIQ_KEY\x01{one.msg_id}\x02WAIT\x01true\x02" for one in results})
+        self.assert_nothing_in_flight(producer, 44, 0, 0)
+
+    def test_one_of_many_is_cancelled_before_it_leaves(self) -> None:
+        producer = self.warm()
+        sending = [producer.send(MESSAGE) for _ in range(4)]
+        sending[2].cancel()
+        self.failureResultOf(sending[2], defer.CancelledError)
+        self.assertEqual(producer.window.count, 3)
+        for one in (*sending[:2], sending[3]):
+            self.run_to_end(one)
+        self.assertEqual(self.asked(), 3)
+        self.assert_nothing_in_flight(producer, 7, 1, 0)
+
+    def test_a_callback_may_cancel_a_send_whose_answer_came_with_its_own(self) -> None:
+        producer = self.warm()
+        sending = [producer.send(MESSAGE) for _ in range(8)]
+        sending[0].addCallback(lambda result: [one.cancel() for one in sending[1:]] and result)
+        self.run_to_end(sending[0])
+        ended = [one for one in sending[1:] if not one.called]
+        self.assertEqual(ended, [])
+        for one in sending[1:]:
+            one.addErrback(lambda reason: reason.trap(defer.CancelledError) and None)
+        self.settle()
+        self.assertEqual((producer.window.count, producer.window.bytes, producer.metrics.in_flight), (0, 0, 0))
+
+    def test_each_has_its_own_time(self) -> None:
+        producer = self.warm()
+        self.a.silent.add(SEND)
+        self.b.silent.add(SEND)
+        sending = [producer.send(MESSAGE, timeout_seconds=seconds) for seconds in (2, 1, 3)]
+        self.advance(1.5)
+        self.assertEqual([one.called for one in sending], [False, True, False])
+        self.advance(1)
+        self.assertEqual([one.called for one in sending], [True, True, False])
+        self.advance(1)
+        for one in sending:
+            self.failureResultOf(one)
+        self.assert_nothing_in_flight(producer, 4, 3, producer.metrics.retries)
+
+    def test_more_than_a_connection_may_await_are_sent_one_by_one(self) -> None:
+        producer = self.warm()
+        for channel in producer.client.remoting._channels.values():
+            channel._traffic.max_awaited = 1
+        sending = [producer.send(MESSAGE) for _ in range(6)]
+        results = [self.run_to_end(one, seconds=2) for one in sending]
+        self.assertEqual({one.status for one in results}, {SendStatus.SEND_OK})
+        self.assertEqual((producer.window.count, producer.metrics.in_flight, producer.metrics.sent), (0, 0, 10))

@@ -133,5 +133,5 @@ def test_ready_requests_are_the_bytes_of_the_commands(messages: list[Outgoing], 
 def test_what_is_completed_or_a_retry_is_a_command_that_can_be_changed() -> None:
     plain = outgoing(message(b"1"), "K", LIMITS)
     assert isinstance(SendRequests("PG", 4, completed=True).ready(plain, QUEUE, 1), RemotingCommand)
-    assert isinstance(SendRequests("PG", 4).ready(attrs.evolve(plain, reconsume_times=1), QUEUE, 1), RemotingCommand)
+    assert isinstance(SendRequests("PG", 4).ready(plain._replace(reconsume_times=1), QUEUE, 1), RemotingCommand)
     assert not isinstance(SendRequests("PG", 4).ready(plain, QUEUE, 1), RemotingCommand)
