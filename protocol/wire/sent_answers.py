@@ -132,7 +132,7 @@ SENT_ANSWERS: Mapping[int, Varying] = MappingProxyType(
         )
     }
 )
-"""What varies in the answers of a broker that stored messages."""
+"""The parts that vary in the answers of a broker that stored messages."""
 SentRow: TypeAlias = tuple[str, int, int, str | None]
 """Message id, queue id, queue offset and transaction id of one answer."""
 

@@ -30,7 +30,7 @@ class Asker(Protocol):
     """Makes many requests at a time, and takes their answers. A request is whatever it gave for one."""
 
     def settled(self, request: Any, result: RemotingCommand | Failure) -> bool:
-        """Take the answer to a request, or why there is none. Return False for a request that had ended before."""
+        """Take the answer to a request, or the error that it failed with. Return False for a request that had ended before."""
 
     def read(self, streak: Streak) -> Any | None:
         """Return what answers of one shape say; None if they have to be read one by one."""
@@ -48,7 +48,7 @@ class Terms(NamedTuple):
 
 
 Awaited: TypeAlias = tuple[Asker | None, Any, Terms]
-"""Who asked, the request, its terms. A request without an asker is its Deferred."""
+"""The asker, the request, its terms. A request without an asker is its Deferred."""
 _NOBODY: tuple[None, None] = (None, None)
 
 

@@ -161,7 +161,7 @@ class Dispatch:
         return queue, channel, request
 
     def settled(self, request: Sent, result: RemotingCommand | Failure) -> bool:
-        """Take the answer to a message, or why there is none. Return False for a call that was cancelled.
+        """Take the answer to a message, or the error that it failed with. Return False for a call that was cancelled.
 
         Sender.deliver handles any answer that is not ResponseCode.SUCCESS.
         """
