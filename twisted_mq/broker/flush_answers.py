@@ -12,6 +12,7 @@ from twisted.internet import defer
 
 from twisted_mq.reactor_threads import CallFromThread
 from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.storage.errors import StoreClosed
 from twisted_mq.storage.interfaces import IMessageStore
 
 
@@ -31,9 +32,12 @@ class FlushAnswers:
         self._called = False
 
     def flushed(self, offset: int) -> defer.Deferred[bool]:
-        """Fire when the log is on disk up to `offset` (True) or that took too long (False)."""
+        """Fire when the log is on disk up to `offset` (True), or that took too long or the store is closed (False)."""
         waiting: defer.Deferred[bool] = defer.Deferred()
-        self._store.when_flushed(offset, partial(self._tell, waiting))
+        try:
+            self._store.when_flushed(offset, partial(self._tell, waiting))
+        except StoreClosed:
+            return defer.succeed(False)
         return waiting
 
     def _tell(self, waiting: defer.Deferred[bool], done: bool) -> None:

@@ -10,6 +10,7 @@ import attrs
 from tests.support.broker import BrokerInMemory
 from twisted_mq.broker.flush_answers import FlushAnswers
 from twisted_mq.remoting.late_answers import LateAnswers
+from twisted_mq.storage.errors import StoreClosed
 
 
 @attrs.define(eq=False)
@@ -27,6 +28,14 @@ class Desk:
 
     def when_flushed(self, offset: int, callback: Callable[[bool], None]) -> None:
         self.waiting.append(callback)
+
+    def close(self) -> None:
+        """Refuse further waits, as a store that was closed does."""
+
+        def closed(offset: int, callback: Callable[[bool], None]) -> None:
+            raise StoreClosed("/store")
+
+        self.when_flushed = closed  # type: ignore[method-assign]
 
     def write_answers(self, answers: list[bytes]) -> None:
         self.events.append(answers)
@@ -71,3 +80,11 @@ def test_what_is_flushed_while_the_store_is_closed_is_left_to_that() -> None:
     for tell in tuple(waiting):
         tell(True)
     assert (len(waiting), heard, shown) == (2, [True], [])
+
+
+def test_nothing_is_on_disk_in_time_once_the_store_is_closed() -> None:
+    """The end of a transaction that comes while the broker stops (seed 11656 of the simulation)."""
+    desk, heard = Desk(), list[bool]()
+    desk.close()
+    desk.answers.flushed(7).addCallback(heard.append)
+    assert (heard, desk.calls) == ([False], [])
