@@ -11,6 +11,7 @@ flushing happens elsewhere, see `IMessageStore.when_flushed`.
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -127,33 +128,39 @@ class InnerBatch:
 class PlainMessages:
     """Ordinary messages of one topic on their way into the store, as columns with one item for each message.
 
-    The topic has at most 127 bytes. `properties` are the records' text form in UTF-8, at most 32,767 bytes each. `born_host`
-    has 8 or 20 bytes. The sys flag has no bit for inner batches or for messages outside of queues.
+    The topic has at most 127 bytes. `properties` are pieces of the records' text form in UTF-8, one after the other: a column, or
+    a text that all messages have. Together they have at most 32,767 bytes. `born_host` has 8 or 20 bytes. The sys flag has no bit
+    for inner batches or for messages outside of queues. `alike` is True if all bodies are known to have one length, and all
+    texts of each column of properties. Such messages are stored faster.
     """
 
     topic: str
     queue_ids: Sequence[int]
     bodies: Sequence[bytes]
-    properties: Sequence[bytes]
+    properties: Sequence[bytes | Sequence[bytes]]
     tags_codes: Sequence[int]
     born_timestamps: Sequence[int]
     born_host: bytes
     flag: int
     sys_flag: int
     reconsume_times: int
+    alike: bool = False
 
     def __len__(self) -> int:
         return len(self.bodies)
 
     def each(self) -> Iterator[InnerMessage]:
         """Yield each as a message of its own, without a property map."""
-        columns = zip(self.queue_ids, self.bodies, self.properties, self.tags_codes, self.born_timestamps, strict=True)
+        texts = zip(
+            *[itertools.repeat(text) if isinstance(text, bytes) else text for text in self.properties], strict=False
+        )
+        columns = zip(self.queue_ids, self.bodies, texts, self.tags_codes, self.born_timestamps, strict=False)
         for queue_id, body, properties, tags_code, born_timestamp in columns:
             yield InnerMessage(
                 self.topic,
                 queue_id,
                 body,
-                properties,
+                b"".join(properties),
                 {},
                 tags_code,
                 self.flag,
@@ -166,12 +173,16 @@ class PlainMessages:
 
 @attrs.define(eq=False)
 class Places:
-    """The places of stored messages, as columns. `end_offset` is the first byte after the last message."""
+    """The places of stored messages, as columns. `end_offset` is the first byte after the last message.
+
+    `by_queue` has each queue's number of messages and of bytes.
+    """
 
     queue_offsets: Sequence[int] = ()
     physical_offsets: Sequence[int] = ()
     sizes: Sequence[int] = ()
     end_offset: int = -1
+    by_queue: Mapping[int, tuple[int, int]] = attrs.field(factory=dict)
 
     def __len__(self) -> int:
         return len(self.queue_offsets)

@@ -84,15 +84,22 @@ class Run:
         declared = [name for name in self.names if name in names]
         return in_order(struct.Struct(">" + "".join(formats)), declared, names)
 
+    def parts_around(self, fields: Collection[str]) -> tuple[str, ...]:
+        """Return the names of these fields, and between them that of each stretch of others: its first field's."""
+        return tuple(those[0].name for _, those in self._stretches(fields))
+
     def around(self, fields: Collection[str], parts: Sequence[str]) -> Packer:
         """Return a packer of these fields, with each stretch of others as one bytes value, so that it is packed only once.
 
-        `parts` are the names of the values, a stretch has its first field's. Raises LayoutError for other parts.
+        `parts` are the names of the values, see `parts_around`. Raises LayoutError for other parts.
         """
-        stretches = itertools.groupby(self.fields, lambda field: field.name if field.name in fields else "")
-        found = [(name, list(those)) for name, those in stretches]
+        found = self._stretches(fields)
         formats = [those[0].format if name else f"{sum(field.size for field in those)}s" for name, those in found]
-        return in_order(struct.Struct(">" + "".join(formats)), [those[0].name for _, those in found], parts)
+        return in_order(struct.Struct(">" + "".join(formats)), self.parts_around(fields), parts)
+
+    def _stretches(self, fields: Collection[str]) -> list[tuple[str, list[Field]]]:
+        stretches = itertools.groupby(self.fields, lambda field: field.name if field.name in fields else "")
+        return [(name, list(those)) for name, those in stretches]
 
     def as_dtype(self) -> numpy.dtype[numpy.void]:
         """Return all fields as a numpy record; byte fields are of the kind `V`, whose values are bytes."""

@@ -11,6 +11,7 @@ Example: a route query without fields, `{"code":105}`, is 00000010 00 00000c 7b2
 
 from __future__ import annotations
 
+import itertools
 from typing import TypeAlias, cast
 
 import construct
@@ -30,10 +31,14 @@ from twisted_mq.protocol.wire.shapes import (
     MAX_STREAK,
     MIN_STREAK,
     NO_SHAPES,
+    Columns,
     Family,
+    Row,
+    Shape,
     Shapes,
     ShapesOfPeer,
     Streak,
+    cutter,
 )
 
 MAX_FRAME_BYTES = 16 * 1024 * 1024
@@ -117,32 +122,43 @@ Received: TypeAlias = RemotingCommand | Streak
 """A command, or several requests that have shapes."""
 
 
-def _cut_alike(streak: Streak, data: bytes, position: int, size: int, body: int) -> int:
-    """Take the frames from `position` on that begin like the one before it, which has `size` bytes; return their end.
+def _cut_alike(
+    shape: Shape, data: bytes, position: int, size: int, body: int, most: int
+) -> tuple[list[Row], Columns | None]:
+    """Return the frames of a shape from `position` on, `most` at most, and their columns, if they are several.
 
-    `body` is where the body begins in such a frame.
+    The first one has `size` bytes, and its body begins at `body`. The others begin like it, with the same lengths.
     """
-    shape = streak.shapes[-1]
-    unpack, fixed = shape.unpack, shape.fixed
-    add_parts, add_body, before = streak.parts.append, streak.bodies.append, len(streak)
-    head = data[position - size : position - size + HEAD_BYTES]
-    last = min(len(data) - size, position + size * (MAX_STREAK - before - 1))
-    while position <= last and data[position : position + HEAD_BYTES] == head:
-        parts = unpack(data, position + HEAD_BYTES)
-        if parts[::2] != fixed:
-            break
-        add_parts(parts)
-        add_body(data[position + body : position + size])
-        position += size
-    streak.shapes += [shape] * (len(streak) - before)
-    return position
+    head, count = data[position : position + HEAD_BYTES], min((len(data) - position) // size, most, shape.run)
+    if not data.startswith(head, position + size):
+        count = 1
+    elif not data.startswith(head, position + size * (count - 1)):
+        count = next(one for one in range(2, count) if not data.startswith(head, position + size * one))
+    fixed = (head + shape.fixed[0], *shape.fixed[1:])
+    columns: Columns | None = None
+    if count == 1:
+        parts = cutter(shape.lengths, HEAD_BYTES).unpack_from(data, position)
+        rows = [(*parts, data[position + body : position + size])]
+        fits = parts[::2] == fixed
+    else:
+        cut = cutter(shape.lengths, HEAD_BYTES, size - body)
+        rows = [*cut.iter_unpack(memoryview(data)[position : position + size * count])]
+        columns = [*zip(*rows)]  # noqa: B905
+        texts = zip(columns[::2], fixed, strict=True)
+        fits = [column.count(text) for column, text in texts] == [count] * len(fixed)
+    if fits:
+        shape.run = min(2 * shape.run, MAX_STREAK)
+        return rows, columns
+    rows = [*itertools.takewhile(lambda row: row[::2] == fixed, rows)]
+    shape.run = max(len(rows), 1)
+    return rows, None
 
 
 def _next_streak(streak: Streak | None, received: list[Received], family: Family) -> Streak:
     """Begin a streak, and end the one before it."""
     if streak is not None:
         _end_streak(streak, received)
-    begun = Streak(family)
+    begun = Streak(family, HEAD_BYTES)
     received.append(begun)
     return begun
 
@@ -229,13 +245,16 @@ class FrameDecoder:
             shape = shape_of(mark)
             is_strange = shape is None
             if shape is not None and (streak is not None or end - frame_end > (MIN_STREAK - 2) * length):
-                parts = shape.unpack(data, position + HEAD_BYTES)
-                if parts[::2] == shape.fixed and frame_end - body_at <= MAX_BODY_BYTES:
-                    if streak is None or streak.family is not shape.family or len(streak) == MAX_STREAK:
-                        streak = _next_streak(streak, commands, shape.family)
-                    streak.add(shape, parts, data[body_at:frame_end])
-                    position = _cut_alike(streak, data, frame_end, frame_end - position, body_at - position)
-                    continue
+                if frame_end - body_at <= MAX_BODY_BYTES:
+                    goes_on = streak is not None and streak.family is shape.family and len(streak) < MAX_STREAK
+                    most = MAX_STREAK - len(streak) if streak is not None and goes_on else MAX_STREAK
+                    rows, alike = _cut_alike(shape, data, position, frame_end - position, body_at - position, most)
+                    if rows:
+                        if streak is None or not goes_on:
+                            streak = _next_streak(streak, commands, shape.family)
+                        streak.add(rows, alike)
+                        position += len(rows) * (frame_end - position)
+                        continue
                 is_strange = True
             if streak is not None:
                 _end_streak(streak, commands)

@@ -1,14 +1,14 @@
-"""Answers to sends, many at a time: those to headers that have shapes are made by one formatting each, and read by columns.
+"""Answers to sends, many at a time: those to headers that have shapes are made by one formatting for all, and read by columns.
 
 They equal what `answers.answer_encoder` makes byte by byte, and what `header_codec.fast_header` reads; tests hold them equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -54,22 +54,31 @@ class SentAnswers:
         self,
         code: int,
         opaques: Texts,
-        physical_offsets: Iterable[int],
+        physical_offsets: Sequence[int],
         queue_ids: Texts,
-        queue_offsets: Iterable[int],
+        queue_offsets: Sequence[int],
         unique_keys: Texts,
+        *,
+        alike: bool = False,
     ) -> bytes:
-        """Return the frames of the answers with this response code; opaques and queue ids are as the requests have them.
+        """Return the frames of the answers with this response code, one for each queue offset.
 
-        There are as many as the shortest column has items.
+        Opaques and queue ids are as the requests have them. `alike` says that the values of each column of the requests have
+        one length.
         """
-        numbers = [b"%d" % offset for offset in queue_offsets]
-        columns = (physical_offsets, queue_ids, numbers, unique_keys)
-        rows = zip(opaques, *columns) if self.serialize_type else zip(*columns, opaques)  # noqa: B905
-        lengths = [*zip(*[map(len, texts) for texts in (opaques, queue_ids, numbers, unique_keys)])]  # noqa: B905
-        if lengths.count(lengths[0]) == len(lengths):
-            return b"".join(map(self._form(code, *lengths[0]).__mod__, rows))
-        return b"".join([self._form(code, *each) % row for each, row in zip(lengths, rows)])  # noqa: B905
+        count = len(queue_offsets)
+        if alike and _digits(min(queue_offsets)) == _digits(max(queue_offsets)):
+            lengths = len(opaques[0]), len(queue_ids[0]), _digits(queue_offsets[0]), len(unique_keys[0])
+            form = self._form(code, *lengths) * count
+        else:
+            texts = map(len, opaques), map(len, queue_ids), map(_digits, queue_offsets), map(len, unique_keys)
+            form = b"".join([self._form(code, *each) for each in zip(*texts)])  # noqa: B905
+        columns: list[Sequence[Any]] = [physical_offsets, queue_ids, queue_offsets, unique_keys]
+        columns.insert(0 if self.serialize_type else len(columns), opaques)
+        values: list[Any] = [None] * (count * len(columns))
+        for place, column in enumerate(columns):
+            values[place :: len(columns)] = column[:count]
+        return form % (*values,)
 
     def _form(self, code: int, *lengths: int) -> bytes:
         """Return the format of answers whose values have these lengths."""
@@ -85,7 +94,7 @@ class SentAnswers:
         values = {
             _MESSAGE_ID: (message_id.encode(), len(message_id % 0)),
             _QUEUE_ID: (b"%b", queue_id),
-            _QUEUE_OFFSET: (b"%b", queue_offset),
+            _QUEUE_OFFSET: (b"%d", queue_offset),
             _TRANSACTION_ID: (b"%b", unique_key),
         }
         return self._binary_form(code, values) if self.serialize_type else self._json_form(code, opaque, values)
@@ -118,6 +127,11 @@ class SentAnswers:
         return _literal(head + before) + b"%b" + _literal(after) + fields
 
 
+def _digits(number: int) -> int:
+    """Return the number of a number's digits."""
+    return len(b"%d" % number)
+
+
 def _literal(data: bytes) -> bytes:
     """Return data as a part of a format."""
     return data.replace(b"%", b"%%")
@@ -145,7 +159,7 @@ def read_sent(streak: Streak) -> list[SentRow] | None:
     family = streak.family
     if _MESSAGE_ID not in family.names:
         return None
-    columns = [*zip(*streak.parts)]  # noqa: B905
+    columns, _ = streak.columns(0, len(streak))
     ids, queues, offsets = (columns[family.place(name)] for name in (_MESSAGE_ID, _QUEUE_ID, _QUEUE_OFFSET))
     transactions = columns[family.place(_TRANSACTION_ID)] if _TRANSACTION_ID in family.names else ()
     if not b"".join([*queues, *offsets]).isdigit() or b"".join([*ids, *transactions]).translate(None, PLAIN_BYTES):

@@ -10,8 +10,10 @@ Example, the varying parts in brackets: {"code":310,"extFields":{...,"e":"[2]",.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+import struct
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -47,6 +49,10 @@ LEARN_AGAIN = 1000
 
 Parts: TypeAlias = tuple[bytes, ...]
 """A header in pieces: what is fixed and what varies, in turn."""
+Row: TypeAlias = tuple[bytes, ...]
+"""The parts of a request's header, and its body."""
+Columns: TypeAlias = Sequence[Sequence[bytes]]
+"""The columns of rows."""
 
 OPAQUE_PART = ""
 """Name of the part that is the opaque: of a JSON header its digits, of a ROCKETMQ header its four bytes."""
@@ -89,40 +95,59 @@ class Family:
 
 @attrs.define(eq=False, weakref_slot=True)
 class Shape:
-    """A header. `unpack` cuts it into parts, of which the even ones are `fixed`, the odd ones vary.
+    """A header in parts, of which the even ones are `fixed`, the odd ones vary. `lengths` are those of all parts.
 
     Values are as they are in the header. They are not checked: their user does that first.
     """
 
     family: Family
-    unpack: Callable[[bytes, int], Parts]
     fixed: Parts
+    lengths: tuple[int, ...]
+    run: int = MIN_STREAK
+    """The most requests that are cut at a time, twice as many as the last time while all are of the shape.
+
+    Those of the same length behind one of another shape are cut in vain.
+    """
+
+
+@functools.lru_cache(maxsize=1024)
+def cutter(lengths: tuple[int, ...], before: int, *behind: int) -> struct.Struct:
+    """Return what cuts bytes into parts of these lengths. The first part has some more bytes before it; others are behind."""
+    first, *others = lengths
+    return texts([before + first, *others, *behind])
 
 
 @attrs.define(eq=False)
 class Streak:
     """Requests of one family that came one after the other, MIN_STREAK to MAX_STREAK.
 
-    For each: its shape, the parts of its header, its body.
+    For each: the parts of its header, and its body. The first part has the head of the frame before it, of `head_bytes`.
     """
 
     family: Family
-    shapes: list[Shape] = attrs.field(factory=list)
-    parts: list[Parts] = attrs.field(factory=list)
-    bodies: list[bytes] = attrs.field(factory=list)
+    head_bytes: int
+    rows: list[Row] = attrs.field(factory=list)
+    alike: Columns | None = None
+    """The columns of the rows, if the requests have one shape, and bodies of one length."""
 
     def __len__(self) -> int:
-        return len(self.bodies)
+        return len(self.rows)
 
-    def add(self, shape: Shape, parts: Parts, body: bytes) -> None:
-        """Add a request."""
-        self.shapes.append(shape)
-        self.parts.append(parts)
-        self.bodies.append(body)
+    def add(self, rows: list[Row], columns: Columns | None) -> None:
+        """Add requests, with their columns if they are alike."""
+        self.alike = None if self.rows else columns
+        self.rows += rows
+
+    def columns(self, start: int, stop: int) -> tuple[Columns, bool]:
+        """Return the columns of some requests, and whether all values of each column are known to have one length."""
+        if self.alike is None:
+            return [*zip(*self.rows[start:stop])], False  # noqa: B905
+        return [column[start:stop] for column in self.alike], True
 
     def plain(self, index: int) -> RemotingCommand:
         """Return one of the requests as a command. Raises CommandError where a part that varies is not what it has to be."""
-        header, body = b"".join(self.parts[index]), self.bodies[index]
+        *parts, body = self.rows[index]
+        header = b"".join(parts)[self.head_bytes :]
         return decode_binary_command(header, body) if self.family.is_binary else decode_json_command(header, body)
 
 
@@ -160,7 +185,8 @@ class Shapes:
         if known is not None or len(self._known) >= MAX_SHAPES:
             return known
         family = self._family(command, names, fixed)
-        shape = Shape(family, texts(len(part) for part in parts).unpack_from, fixed)
+        lengths = tuple(map(len, parts))
+        shape = Shape(family, fixed, lengths)
         self._known[mark, fixed] = shape
         return shape
 

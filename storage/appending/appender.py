@@ -9,17 +9,17 @@ from __future__ import annotations
 import bisect
 import itertools
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_records import encode_records
-from twisted_mq.protocol.layouts.plain_records import encode_plain_records, encode_tails, plain_head_bytes
+from twisted_mq.protocol.layouts.joined_records import Lengths, encode_joined, measure
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
 from twisted_mq.protocol.layouts.record_codec import encode_record, moved_record
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES
 from twisted_mq.storage.appending.admission import Admission, based, inner_number
-from twisted_mq.storage.appending.dispatch import Dispatcher
+from twisted_mq.storage.appending.dispatch import Dispatcher, Pending
 from twisted_mq.storage.appending.gate import Gate, refused
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
@@ -37,12 +37,8 @@ _PUT_OK = PutStatus.PUT_OK
 """The member as a constant of this module: up to Python 3.11 an enum lookup takes as long as ten other lookups."""
 
 
-Row: TypeAlias = tuple[ConsumeQueue, Iterator[int], list[int]]
-"""The messages for one queue: the queue, the queue offsets it has room for, and the entries as `append_many` takes them."""
-
-
-def _last_offset(row: Row) -> int:
-    return row[2][-ENTRY_FIELDS] if row[2] else 0
+def _end(item: Pending) -> int:
+    return item[1] + item[2]
 
 
 class Appender:
@@ -130,68 +126,87 @@ class Appender:
 
     def put_plain(self, messages: PlainMessages) -> Places:
         """Append plain messages in one piece, see IMessageStore.put_plain."""
-        log = self._log
+        log, topic = self._log, messages.topic.encode()
         if self._gate.why is not None:
             return Places()
-        lengths, tails = [*map(len, messages.bodies)], encode_tails(messages.topic, messages.properties)
-        head = plain_head_bytes(messages.born_host, self._store_host)
-        sizes = [head + length + tail for length, tail in zip(lengths, map(len, tails), strict=True)]
-        offsets = [*itertools.accumulate(sizes, initial=log.max_offset)]
-        fitting = bisect.bisect_right(offsets, log.limit) - 1
-        if max(lengths) > self._max_body:
-            fitting = min(fitting, next(index for index, length in enumerate(lengths) if length > self._max_body))
+        lengths = measure(
+            topic, messages.bodies, messages.properties, messages.born_host, self._store_host, alike=messages.alike
+        )
+        offsets = [*itertools.accumulate(lengths.sizes, initial=log.max_offset)]
         timestamp = self._now_ms()
-        queue_offsets = self._enqueue(messages, offsets, sizes, fitting, timestamp)
+        queues, queue_offsets = self._take(messages.topic, messages.queue_ids[: self._fitting(lengths, offsets)])
         count = len(queue_offsets)
         if not count:
             return Places()
         begin, end = offsets[0], offsets[count]
-        log.view[begin - log.base : end - log.base] = encode_plain_records(
+        log.view[begin - log.base : end - log.base] = encode_joined(
+            topic,
             messages.bodies,
-            tails,
-            sizes,
+            messages.properties,
             lengths,
-            messages.queue_ids,
-            queue_offsets,
-            offsets,
-            messages.born_timestamps,
-            flag=messages.flag,
-            sys_flag=messages.sys_flag,
+            queue_ids=messages.queue_ids,
+            flags=messages.flag,
+            queue_offsets=queue_offsets,
+            physical_offsets=offsets,
+            born_timestamps=messages.born_timestamps,
             born_host=messages.born_host,
             store_timestamp=timestamp,
             store_host=self._store_host,
+            sys_flag=messages.sys_flag,
             reconsume_times=messages.reconsume_times,
         )
         log.max_offset = end
         log.last_store_timestamp = timestamp
-        return Places(queue_offsets, offsets, sizes, end)
+        entries = zip(offsets, lengths.sizes, messages.tags_codes)  # noqa: B905
+        by_queue = self._enqueue(queues, messages.queue_ids[:count], entries, timestamp)
+        return Places(queue_offsets, offsets, lengths.sizes, end, by_queue)
+
+    def _fitting(self, lengths: Lengths, offsets: Sequence[int]) -> int:
+        """Return how many messages fit into the log's room, and are not too long."""
+        fitting = len(offsets) - 1
+        if offsets[-1] > self._log.limit:
+            fitting = bisect.bisect_right(offsets, self._log.limit) - 1
+        bodies = [lengths.bodies] if isinstance(lengths.bodies, int) else lengths.bodies
+        if max(bodies) > self._max_body:
+            fitting = min(fitting, next(index for index, length in enumerate(bodies) if length > self._max_body))
+        return fitting
+
+    def _take(self, topic: str, queue_ids: Sequence[int]) -> tuple[dict[int, ConsumeQueue], list[int]]:
+        """Return the queues and queue offsets of the first messages, up to one that is in no queue with room for it."""
+        queues: dict[int, ConsumeQueue] = {}
+        for queue_id in dict.fromkeys(queue_ids):
+            queue = self._queues.by_key.get((topic, queue_id))
+            if queue is None or queue.is_schedule:
+                return self._take(topic, queue_ids[: queue_ids.index(queue_id)])
+            queues[queue_id] = queue
+        free = {queue_id: itertools.count(queue.next_offset) for queue_id, queue in queues.items()}
+        offsets = [*map(next, map(free.__getitem__, queue_ids))]
+        for queue_id, queue in queues.items():
+            if next(free[queue_id]) > queue.reserved_offset:
+                place = next(i for i, one in enumerate(queue_ids) if offsets[i] >= queues[one].reserved_offset)
+                return self._take(topic, queue_ids[:place])
+        return queues, offsets
 
     def _enqueue(
-        self, messages: PlainMessages, offsets: Sequence[int], sizes: Sequence[int], most: int, timestamp: int
-    ) -> list[int]:
-        """Take the next queue offset for the first messages, at most `most`, and hand them to the dispatcher."""
-        rows: dict[int, Row] = {}
-        queue_offsets: list[int] = []
-        columns = zip(messages.queue_ids[:most], offsets, sizes, messages.tags_codes)  # noqa: B905
-        for queue_id, offset, size, code in columns:
-            row = rows.get(queue_id)
-            if row is None:
-                queue = self._queues.by_key.get((messages.topic, queue_id))
-                if queue is None or queue.is_schedule:
-                    break
-                row = rows[queue_id] = queue, iter(range(queue.next_offset, queue.reserved_offset)), []
-            _, free, numbers = row
-            queue_offset = next(free, None)
-            if queue_offset is None:
-                break
-            numbers += (offset, size, code)
-            queue_offsets.append(queue_offset)
-        for queue, _, numbers in sorted(rows.values(), key=_last_offset):
-            if numbers:
-                queue.next_offset += len(numbers) // ENTRY_FIELDS
-                begin, size = numbers[0], numbers[-ENTRY_FIELDS] + numbers[1 - ENTRY_FIELDS] - numbers[0]
-                self._dispatcher.pending.append((queue, begin, size, numbers, timestamp))
-        return queue_offsets
+        self,
+        queues: dict[int, ConsumeQueue],
+        queue_ids: Sequence[int],
+        entries: Iterable[tuple[int, int, int]],
+        timestamp: int,
+    ) -> dict[int, tuple[int, int]]:
+        """Hand written messages to the dispatcher. Return how many messages, and bytes, each queue has got."""
+        rows: dict[int, list[int]] = {queue_id: [] for queue_id in queues}
+        deque(map(list.extend, map(rows.__getitem__, queue_ids), entries), maxlen=0)
+        by_queue: dict[int, tuple[int, int]] = {}
+        pending: list[Pending] = []
+        for queue_id, numbers in rows.items():
+            queue, count, sizes = queues[queue_id], len(numbers) // ENTRY_FIELDS, numbers[1::ENTRY_FIELDS]
+            queue.next_offset += count
+            by_queue[queue_id] = count, sum(sizes)
+            begin = numbers[0]
+            pending.append((queue, begin, numbers[-ENTRY_FIELDS] + sizes[-1] - begin, numbers, timestamp))
+        self._dispatcher.pending += sorted(pending, key=_end)
+        return by_queue
 
     def _other_queue(self, topic: str, queue_id: int) -> ConsumeQueue | None:
         """Return a batch queue, or a new queue; None if no queue of this name may exist."""

@@ -162,6 +162,7 @@ class MemoryMessageStore:
     def put_plain(self, messages: PlainMessages) -> Places:
         """Append plain messages to existing queues, see IMessageStore.put_plain."""
         results: list[PutResult] = []
+        by_queue: dict[int, tuple[int, int]] = {}
         for message in messages.each():
             queue = self._queues.get((message.topic, message.queue_id))
             if queue is None or queue.batched or message.topic == SCHEDULE_TOPIC:
@@ -170,9 +171,11 @@ class MemoryMessageStore:
             if result.status is not PutStatus.PUT_OK:
                 break
             results.append(result)
+            times, size = by_queue.get(message.queue_id, (0, 0))
+            by_queue[message.queue_id] = times + 1, size + result.end_offset - result.physical_offset
         offsets = [result.physical_offset for result in results]
         sizes = [result.end_offset - result.physical_offset for result in results]
-        return Places([result.queue_offset for result in results], offsets, sizes, self._max_offset)
+        return Places([result.queue_offset for result in results], offsets, sizes, self._max_offset, by_queue)
 
     def _put_together(self, count: int) -> None:
         """Make the last records become visible together."""

@@ -405,7 +405,7 @@ def plain(topic: str = "TopicA", queue_ids: tuple[int, ...] = (0, 1, 0), **more:
     tags = "ABC"[:count]
     columns = {
         "bodies": [b"body%d" % index for index in range(count)],
-        "properties": [f"TAGS\x01{tag}\x02".encode() for tag in tags],
+        "properties": [[f"TAGS\x01{tag}\x02".encode() for tag in tags]],
         "tags_codes": [ord(tag) for tag in tags],
         "born_timestamps": [START_MS - index for index in range(count)],
         "born_host": b"\x0a\x00\x00\x01\x00\x00\x12\x34",

@@ -120,7 +120,7 @@ class AwaitedAnswers:
     def answered_together(self, streak: Streak) -> bool:
         """Pass answers on to the asker of all of them. Return False, and do nothing, if they must be passed on one by one."""
         place = streak.family.place(OPAQUE_PART)
-        column = [parts[place] for parts in streak.parts]
+        column = [row[place] for row in streak.rows]
         if streak.family.is_binary or not b"".join(column).isdigit() or min(column) < _LEAST_OPAQUE:
             return False
         opaques = [*map(int, column)]

@@ -419,7 +419,7 @@ class SocketChannel(protocol.Protocol):
     def _await_answers(self, streak: Streak, start: int, count: int, later: defer.Deferred[bytes]) -> bytes:
         """Do the same for requests of a streak, whose answers come together."""
         traffic, limits = self._traffic, self._traffic.budget.options
-        size = sum(map(len, streak.bodies[start : start + count]))
+        size = sum([len(row[-1]) for row in streak.rows[start : start + count]])
         if self._pending + count > limits.max_held_requests_by_channel or not traffic.budget.hold(self, size, count):
             later.addErrback(lambda _: None)
             later.cancel()

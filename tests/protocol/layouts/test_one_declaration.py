@@ -29,7 +29,7 @@ COMPARED = (
     LAYOUTS + "test_record_codec.py::test_any_record_encodes_as_construct_builds_it",
     LAYOUTS + "test_record_codec.py::test_dispatch_takes_what_queues_and_index_need",
     LAYOUTS + "test_derive.py::test_any_record_head_reads_alike_in_all_forms",
-    LAYOUTS + "test_plain_records.py",
+    LAYOUTS + "test_joined_records.py",
     LAYOUTS + "test_batch_records.py",
     LAYOUTS + "test_ordinary_records.py",
     LAYOUTS + "test_record_columns.py",

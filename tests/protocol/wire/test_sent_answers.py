@@ -17,23 +17,28 @@ ALWAYS = {"MSG_REGION": "Default%sRegion", "TRACE_ON": "true"}
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
 @pytest.mark.parametrize("code", [0, 10])
 @pytest.mark.parametrize(
-    "queue_offsets", [[7, 8, 9], [9, 10, 2**62], [37]], ids=["one length", "three lengths", "percent"]
+    "queue_offsets",
+    [[7, 8, 9], [9, 10, 2**62], [10, 9, 11], [37]],
+    ids=["one length", "three lengths", "other between", "percent"],
 )
-def test_they_equal_answers_made_one_by_one(serialize_type: int, code: int, queue_offsets: list[int]) -> None:
+@pytest.mark.parametrize("alike", [True, False])
+def test_they_equal_answers_made_one_by_one(
+    serialize_type: int, code: int, queue_offsets: list[int], alike: bool
+) -> None:
     encode = answer_encoder(SendMessageResponseHeader, ALWAYS)
-    opaques, places = [99_998 + index for index in range(len(queue_offsets))], [0, 4711, 2**40][: len(queue_offsets)]
-    keys, queues = (
-        [b"C0A8%d" % index for index in range(len(queue_offsets))],
-        [b"37", b"9", b"100"][: len(queue_offsets)],
-    )
+    count = len(queue_offsets)
+    opaques, places = [99_997 + index for index in range(count)], [0, 4711, 2**40, 2**41][: count + 1]
+    keys, queues = [b"C0A8%d" % index for index in range(count)], [b"37", b"10", b"99"][:count]
+    if not alike:
+        opaques, queues = [opaque + 2 for opaque in opaques], [b"37", b"9", b"100"][:count]
     pattern = offset_message_id_pattern(HOST)
     expected = [
         encode(
             RemotingCommand(310, opaque, serialize_type=serialize_type), code, None, 0,
             msg_id=pattern % place, queue_id=int(queue), queue_offset=offset, transaction_id=key.decode(),
         )
-        for opaque, place, offset, key, queue in zip(opaques, places, queue_offsets, keys, queues, strict=True)
+        for opaque, place, offset, key, queue in zip(opaques, places, queue_offsets, keys, queues, strict=False)
     ]  # fmt: skip
     written = [opaque.to_bytes(4, "big") if serialize_type else b"%d" % opaque for opaque in opaques]
     answers = SentAnswers(HOST, ALWAYS, serialize_type)
-    assert answers.encode(code, written, places, queues, queue_offsets, keys) == b"".join(expected)
+    assert answers.encode(code, written, places, queues, queue_offsets, keys, alike=alike) == b"".join(expected)

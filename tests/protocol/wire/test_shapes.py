@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Sequence
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.errors import CommandError, FrameError
+from twisted_mq.protocol.wire import framing
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame, frame
 from twisted_mq.protocol.wire.shapes import (
@@ -24,6 +26,7 @@ from twisted_mq.protocol.wire.shapes import (
     Shapes,
     Streak,
     Varying,
+    cutter,
     one_by_one,
 )
 
@@ -64,10 +67,39 @@ def test_parts_are_fixed_and_vary_in_turn() -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))
     *_, streak = decoder.receive(b"".join(send(number) for number in range(1, 3 + MIN_STREAK)))
     assert isinstance(streak, Streak)
-    family, parts = streak.family, streak.parts[0]
+    family, row = streak.family, streak.rows[0]
     assert family.names == ("e", "g", ("i", "UNIQ_KEY"), "")
-    assert [parts[family.place(name)] for name in family.names] == [b"3", b"1795217217003", b"C0A800000003", b"1003"]
-    assert (parts[::2], streak.bodies) == (streak.shapes[0].fixed, [b"hello"] * MIN_STREAK)
+    assert [row[family.place(name)] for name in family.names] == [b"3", b"1795217217003", b"C0A800000003", b"1003"]
+    assert len({row[::2] for row in streak.rows}) == 1
+    assert b"".join(row) == send(3)
+
+
+def rows_of(bodies: Sequence[bytes]) -> Streak:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    decoder.receive(send(body=bodies[0]) * 20)
+    frames = [send(number, body=body) for number, body in enumerate(bodies, 3)]
+    (streak,) = decoder.receive(b"".join(frames))
+    assert isinstance(streak, Streak)
+    assert [b"".join(row) for row in streak.rows] == frames
+    return streak
+
+
+@pytest.mark.parametrize("body", [b"", b"hello"])
+def test_columns_of_requests_that_are_alike_say_so(body: bytes) -> None:
+    alike, other = rows_of([body] * 6), rows_of([body, body, body, b"longer", body, body])
+    assert (alike.columns(0, 6), other.columns(0, 6)[1]) == (([*zip(*alike.rows, strict=True)], True), False)
+    assert alike.columns(1, 4) == ([*zip(*alike.rows[1:4], strict=True)], True)
+    assert other.columns(1, 4) == ([*zip(*other.rows[1:4], strict=True)], False)
+
+
+@pytest.mark.parametrize("place", [1, 2, 5])
+def test_rows_end_before_a_frame_that_has_the_same_lengths_and_is_no_send_of_the_shape(place: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    frames = [send(number) for number in range(3, 14)]
+    frames[place + 4] = frames[place + 4].replace(b'"P"', b'"U"')
+    received = decoder.receive(b"".join([send(1), send(2), *frames]))
+    assert streaks(received)[:4] == [0, 0, place + 4, 0]
+    assert [encode_frame(command) for command in one_by_one(received)][2:] == frames
 
 
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
@@ -102,6 +134,29 @@ def test_a_part_that_is_not_what_it_has_to_be_damages_the_stream(count: int) -> 
     assert streak.plain(0).opaque == 1001
     with pytest.raises(CommandError):
         streak.plain(count - 1)
+
+
+@pytest.mark.parametrize("together", [1, 2, 7])
+def test_few_frames_are_cut_in_vain_where_others_of_their_length_come_between(together: int) -> None:
+    cut: list[object] = []
+
+    def counted(lengths: tuple[int, ...], *more: int) -> SimpleNamespace:
+        made = cutter(lengths, *more)
+
+        def iter_unpack(data: memoryview) -> list[object]:
+            rows = [*made.iter_unpack(data)]
+            cut.extend(rows)
+            return rows
+
+        return SimpleNamespace(unpack_from=made.unpack_from, iter_unpack=iter_unpack)
+
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    decoder.receive(send() * 2)
+    frames = [send(number, b="TU"[number % (together + 1) == 0]) for number in range(400)]
+    with patch.object(framing, "cutter", counted):
+        received = decoder.receive(b"".join(frames))
+    assert [encode_frame(command) for command in one_by_one(received)] == frames
+    assert len(cut) <= 3 * len(frames)
 
 
 values = st.text(st.sampled_from('09Az-_ \x01\x02"\\é\n'), max_size=3)
@@ -222,6 +277,8 @@ def test_a_peer_has_a_bounded_number_of_shapes_and_takes_them_with_it() -> None:
 
 def test_peers_share_a_shape() -> None:
     shapes = Shapes(VARYING)
-    (first,), (second,) = (FrameDecoder(shapes=shapes).receive(send() * (2 + MIN_STREAK))[2:] for _ in range(2))
+    decoders = [FrameDecoder(shapes=shapes) for _ in range(2)]
+    (first,), (second,) = (decoder.receive(send() * (2 + MIN_STREAK))[2:] for decoder in decoders)
     assert isinstance(first, Streak) and isinstance(second, Streak)
-    assert first.shapes[0] is second.shapes[0]
+    assert first.family is second.family
+    assert len(shapes) == 1

@@ -26,7 +26,7 @@ WAY = [
     "protocol/wire/framing.py",
     "twisted_mq/broker/processors/send_columns.py",
     "storage/appending/appender.py",
-    "protocol/layouts/plain_records.py",
+    "protocol/layouts/joined_records.py",
     "protocol/wire/sent_answers.py",
 ]
 """Sends of a header that is known, which came together: the files in the order in which they are entered first."""

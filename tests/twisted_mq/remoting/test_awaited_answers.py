@@ -142,7 +142,7 @@ class Answers(SynchronousTestCase):
     def streak(self, *opaques: int) -> Streak:
         """Return a streak of answers whose only part that varies is the opaque."""
         parts: list[tuple[bytes, ...]] = [(b"", b"%d" % one, b"") for one in opaques]
-        return Streak(Family((OPAQUE_PART,), False), [], parts, [b""] * len(parts))
+        return Streak(Family((OPAQUE_PART,), False), 0, [(*one, b"") for one in parts])
 
     def test_answers_of_one_shape_go_to_their_asker_together(self) -> None:
         asker = Asked()
@@ -158,7 +158,7 @@ class Answers(SynchronousTestCase):
         for opaques in ((1, 2), (1, 3), (1, 9), (3, 3), (1, 1)):
             self.assertFalse(self.awaited.answered_together(self.streak(*opaques)))
         odd = self.streak(1)
-        odd.parts[:] = [(b"", b"01", b"")]
+        odd.rows[:] = [(b"", b"01", b"", b"")]
         self.assertFalse(self.awaited.answered_together(odd))
         asker.reads = None
         self.assertFalse(self.awaited.answered_together(self.streak(1)))

@@ -119,8 +119,8 @@ def batch_messages(
     if _WAITED in joined:
         texts, alike = [_without_brokers_own(text) for text in texts], False
     suffix = utf8("".join(f"{name}\x01{value}\x02" for name, value in always.items()))
-    if alike and _are_complete(texts, joined, shared):
-        return InnerBatch(message, flags, bodies, texts, [0] * len(texts), suffix, alike=True)
+    if len({*map(len, texts)}) == 1 and _are_complete(texts, joined, shared):
+        return InnerBatch(message, flags, bodies, texts, [0] * len(texts), suffix, alike=alike)
     properties = SharedProperties(texts)
     for name, value in shared.items():
         properties.complete(utf8(f"{name}\x01"), utf8(value))

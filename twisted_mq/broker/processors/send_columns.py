@@ -12,7 +12,6 @@ import functools
 import itertools
 import operator
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import attrs
@@ -40,7 +39,7 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
-from twisted_mq.protocol.wire.shapes import MIN_STREAK, OPAQUE_PART, PLAIN_BYTES, Shapes, Streak, Varying
+from twisted_mq.protocol.wire.shapes import OPAQUE_PART, PLAIN_BYTES, Columns, Shapes, Streak, Varying
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
 
@@ -65,7 +64,7 @@ _SUCCESS = int(ResponseCode.SUCCESS)
 class SendPattern:
     """Values that the sends of one family share; places are indexes in the parts of a request.
 
-    `properties` is a format of the record's properties for the parts at `values`.
+    `properties` are the parts of a record's properties before, between and after the parts at `values`.
     """
 
     target: SendTarget
@@ -77,7 +76,7 @@ class SendPattern:
     unique_key: int
     tags: int | None
     values: slice
-    properties: bytes
+    properties: Sequence[bytes]
     flag: int
     sys_flag: int
     reconsume_times: int
@@ -117,8 +116,8 @@ class SendColumns:
         began = 0.0 if times is None else times.seconds()
         waits = self.broker.durability.waits
         end = start + self.checks.waiting.room if waits else len(streak)
-        columns = [*zip(*streak.parts[start:end])]  # noqa: B905
-        messages = self._messages(channel, pattern, columns, streak.bodies[start:end])
+        columns, alike = streak.columns(start, end)
+        messages = self._messages(channel, pattern, columns, alike=alike)
         if not messages:
             self.broker.statistics.sends_left["a value is odd"] += 1
             return 0, b""
@@ -128,10 +127,10 @@ class SendColumns:
             self.broker.statistics.sends_left["the store has to check it"] += 1
         if not count:
             return 0, b""
-        self.count(pattern.puts, messages, places)
+        self.count(pattern.puts, places)
         if waits:
             return count, self._when_durable(pattern, columns, messages, places)
-        answers = _answers(pattern, columns, places, _SUCCESS)
+        answers = _answers(pattern, columns, places, _SUCCESS, alike=alike)
         if times is not None:
             times.note_together(pattern.code, count, began)
         return count, answers
@@ -191,49 +190,51 @@ class SendColumns:
         )
 
     def _messages(
-        self, channel: Channel, pattern: SendPattern, columns: Sequence[Sequence[bytes]], bodies: Sequence[bytes]
+        self, channel: Channel, pattern: SendPattern, columns: Columns, *, alike: bool
     ) -> PlainMessages | None:
         """Return the messages; None if one has a value that has to be checked by itself."""
-        queues, times, values = columns[pattern.queue_id], columns[pattern.born_timestamp], columns[pattern.values]
-        is_binary = pattern.answers.serialize_type
-        opaques = () if is_binary else columns[pattern.opaque]
-        if not b"".join([*queues, *times, *opaques]).isdigit() or (opaques and min(opaques) < _LEAST_OPAQUE):
+        opaques, bodies, values = columns[pattern.opaque], columns[-1], columns[pattern.values]
+        queue_ids, times = _numbers(columns[pattern.queue_id]), _numbers(columns[pattern.born_timestamp])
+        if queue_ids is None or times is None or max(queue_ids) >= pattern.target.queue_limit or not all(bodies):
             return None
-        if not all(bodies) or b"".join([*itertools.chain.from_iterable(values)]).translate(None, PLAIN_BYTES):
+        if not pattern.answers.serialize_type and (min(opaques) < _LEAST_OPAQUE or not b"".join(opaques).isdigit()):
             return None
-        queue_ids = [*map(int, queues)]
-        if max(queue_ids) >= pattern.target.queue_limit:
+        text = b"".join([*itertools.chain.from_iterable(values)])
+        if not text.isalnum() and text.translate(None, PLAIN_BYTES):
             return None
+        properties: list[bytes | Sequence[bytes]] = [*pattern.properties]
+        for place, column in enumerate(values):
+            properties.insert(2 * place + 1, column)
         return PlainMessages(
             pattern.target.topic,
             queue_ids,
             bodies,
-            [*map(pattern.properties.__mod__, zip(*values))],  # noqa: B905
+            properties,
             [0] * len(bodies) if pattern.tags is None else [*map(code_of_tags, columns[pattern.tags])],
-            [*map(int, times)],
+            times,
             channel.packed_address,
             pattern.flag,
             pattern.sys_flag,
             pattern.reconsume_times,
+            alike,
         )
 
-    def count(self, puts: TopicPuts, messages: PlainMessages, places: Places) -> None:
+    def count(self, puts: TopicPuts, places: Places) -> None:
         """Count messages of one topic that were stored together."""
         count = len(places)
-        pairs = zip(messages.queue_ids[:count], places.sizes)  # noqa: B905
-        rows = Counter(pairs).items() if count >= MIN_STREAK else [(pair, 1) for pair in pairs]
-        for (queue_id, size), times in rows:
+        for queue_id, (times, size) in places.by_queue.items():
             counter = puts[queue_id]
             counter.times += times
-            counter.bytes += size * times
-            if size > self._small:
-                for _ in range(times):
+            counter.bytes += size
+        if max(places.sizes) > self._small:
+            for size in places.sizes[:count]:
+                if size > self._small:
                     puts.record(size, 1)
         self.broker.statistics.sends_together += count
         self.broker.statistics.put_messages += count
 
     def _when_durable(
-        self, pattern: SendPattern, columns: Sequence[Sequence[bytes]], messages: PlainMessages, places: Places
+        self, pattern: SendPattern, columns: Columns, messages: PlainMessages, places: Places
     ) -> defer.Deferred[bytes]:
         """Return the answers once the last message is as durable as declared, or is too late; then each has its own code."""
         broker, count = self.broker, len(places)
@@ -251,9 +252,7 @@ class SendColumns:
         self.checks.waiting.wait(reached, count)
         return reached.addCallback(durable)
 
-    def _answers_of_each(
-        self, pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: Places
-    ) -> Iterator[bytes]:
+    def _answers_of_each(self, pattern: SendPattern, columns: Columns, places: Places) -> Iterator[bytes]:
         """Yield the answers' frames; successive messages that are equally durable share a code."""
         ends = map(operator.add, places.physical_offsets, places.sizes)
         start = 0
@@ -264,7 +263,13 @@ class SendColumns:
 
 
 def _answers(
-    pattern: SendPattern, columns: Sequence[Sequence[bytes]], places: Places, code: int, which: slice = slice(None)
+    pattern: SendPattern,
+    columns: Columns,
+    places: Places,
+    code: int,
+    which: slice = slice(None),
+    *,
+    alike: bool = False,
 ) -> bytes:
     """Return the frames of the answers to the first requests, one for each place, or to some of them."""
     return pattern.answers.encode(
@@ -274,20 +279,31 @@ def _answers(
         columns[pattern.queue_id][which],
         places.queue_offsets[which],
         columns[pattern.unique_key][which],
+        alike=alike,
     )
 
 
-def _properties(text: str, varying: Collection[str], suffix: str) -> bytes:
-    """Return the format of a record's properties, with places for the values that vary."""
-    form = b""
+def _numbers(texts: Sequence[bytes]) -> list[int] | None:
+    """Return digits as numbers, each read once: requests of a read often have the same. None if a text has anything else."""
+    different = {*texts}
+    if not all(map(bytes.isdigit, different)):
+        return None
+    return [*map({text: int(text) for text in different}.__getitem__, texts)]
+
+
+def _properties(text: str, varying: Collection[str], suffix: str) -> list[bytes]:
+    """Return the record's properties in parts: what is before, between and after the values that vary."""
+    parts = [""]
     for part in text.split(PROPERTY_SEPARATOR):
         name, end, value = part.partition(NAME_VALUE_SEPARATOR)
-        form += _literal(name + end) + (b"%b" if name in varying else _literal(value)) + PROPERTY_SEPARATOR.encode()
-    return form + _literal(suffix)
-
-
-def _literal(text: str) -> bytes:
-    return text.encode().replace(b"%", b"%%")
+        parts[-1] += name + end
+        if name in varying:
+            parts.append("")
+        else:
+            parts[-1] += value
+        parts[-1] += PROPERTY_SEPARATOR
+    parts[-1] += suffix
+    return [part.encode() for part in parts]
 
 
 @functools.lru_cache(maxsize=4096)

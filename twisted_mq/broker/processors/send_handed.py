@@ -58,7 +58,7 @@ class HandedSends:
             topic,
             queue_ids,
             bodies,
-            [text + suffix for text in properties],
+            (properties, suffix),
             [code_of_tags(one.encode()) if one else 0 for one in tags],
             born_timestamps,
             channel.packed_address,
@@ -69,7 +69,7 @@ class HandedSends:
         places = broker.timed_plain_puts.call(messages) if len(messages) > 1 else self._put_one(messages)
         count = len(places)
         if count:
-            columns.count(broker.statistics.puts[topic], messages, places)
+            columns.count(broker.statistics.puts[topic], places)
             if times is not None:
                 times.note_together(_CODE, count, began)
         return places.queue_offsets
@@ -81,4 +81,5 @@ class HandedSends:
         if result.status is not _PUT_OK:
             return Places()
         size = result.end_offset - result.physical_offset
-        return Places((result.queue_offset,), (result.physical_offset,), (size,), result.end_offset)
+        place, queues = (result.queue_offset,), {messages.queue_ids[0]: (1, size)}
+        return Places(place, (result.physical_offset,), (size,), result.end_offset, queues)

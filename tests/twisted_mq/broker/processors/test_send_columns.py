@@ -126,6 +126,28 @@ def test_what_comes_of_any_sends_is_what_comes_of_them_one_by_one(
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.parametrize("bodies", [(b"hello",), (b"hello", b"longer")], ids=["one length", "two lengths"])
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_what_comes_of_full_reads_is_what_comes_of_them_one_by_one(
+    tmp_path: Path, serialize_type: int, bodies: tuple[bytes, ...]
+) -> None:
+    frames = [
+        frame(
+            number,
+            ("T", number % 3, 310, "TAGS\x01A\x02WAIT\x01true\x02", bodies[number % len(bodies)], serialize_type),
+        )
+        for number in range(400)
+    ]
+    reads = [b"".join(frames[start : start + 40]) for start in range(0, 400, 40)]
+    outcomes = []
+    for columns in (True, False):
+        with files(tmp_path / str(columns)) as store:
+            broker = broker_of(store, columns=columns)
+            outcomes.append(outcome(broker, reads))
+            assert taken_by(broker)[0] >= (340 if columns else 0)
+    assert outcomes[0] == outcomes[1]
+
+
 @pytest.mark.parametrize("code", [10, 310])
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
 def test_plain_sends_are_taken_once_their_header_is_known(tmp_path: Path, code: int, serialize_type: int) -> None:
