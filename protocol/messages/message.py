@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -139,6 +139,8 @@ class MessageExt:
         return {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
 
 
+Extended = TypeVar("Extended", bound=MessageExt)
+
 LATE = "_late"
 """In the dict of a message: the bytes from which its late fields are made."""
 NOTED = "_noted"
@@ -172,6 +174,13 @@ def note(messages: Iterable[MessageExt], more: Mapping[str, str]) -> None:
             held["properties"].update(more)
         else:
             held[NOTED] = (*held[NOTED], more)
+
+
+def with_more(kind: type[Extended], message: MessageExt, **more: object) -> Extended:
+    """Return a message of a subclass, with further fields. Late fields stay late."""
+    made = object.__new__(kind)
+    object.__setattr__(made, "__dict__", {**vars(message), **more})
+    return made
 
 
 def make_late(**fields: Callable[[Any], Any]) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable
-from operator import attrgetter
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import attrs
@@ -14,7 +13,7 @@ from twisted_mq.aio.awaiting import result_of
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.client.consuming.deliveries import Deliveries, Delivery
 from twisted_mq.client.core.argument_checks import check_most
-from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message import MessageExt, with_more
 
 MESSAGES_A_TURN = 64
 """After so many messages that were available at once, the iteration lets other tasks run."""
@@ -22,8 +21,6 @@ MESSAGES_A_TURN = 64
 AnyDelivery = Delivery[Any]
 AnyDeliveries = Deliveries[Any, Any]
 """Deliveries with either kind of status."""
-
-_fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
 
 
 @attrs.frozen(slots=False)
@@ -52,9 +49,6 @@ class ReceivedMessage(MessageExt):
         self._delivery.refuse(delay_level, suspend_seconds)
 
 
-_received: Callable[..., ReceivedMessage] = ReceivedMessage
-
-
 class Received:
     """The messages of one consumer, for any number of iterating tasks."""
 
@@ -74,7 +68,7 @@ class Received:
                 return
             asked = False
             try:
-                yield _received(*_fields(delivery.message), delivery)
+                yield with_more(ReceivedMessage, delivery.message, _delivery=delivery)
                 asked = True
             finally:
                 if self._auto_ack and delivery.ended is None:
@@ -91,7 +85,7 @@ class Received:
         found = [] if first is None else [first]
         while found and len(found) < most and (more := self._deliveries.take(task)) is not None:
             found.append(more)
-        return [_received(*_fields(one.message), one) for one in found]
+        return [with_more(ReceivedMessage, one.message, _delivery=one) for one in found]
 
     async def _next(self, task: object, timeout: float | None) -> AnyDelivery | None:
         loop = self._reactor.check_loop()

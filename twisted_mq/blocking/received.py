@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -14,15 +13,13 @@ from twisted.internet import defer
 from twisted_mq.aio.loop_reactor import LoopReactor
 from twisted_mq.client.consuming.deliveries import Act, Deliveries, Delivery
 from twisted_mq.client.core.argument_checks import check_most
-from twisted_mq.protocol.messages.message import MessageExt
+from twisted_mq.protocol.messages.message import MessageExt, with_more
 
 Result = TypeVar("Result")
 
 AnyDelivery = Delivery[Any]
 AnyDeliveries = Deliveries[Any, Any]
 """Deliveries with either kind of status."""
-
-_fields: Callable[[MessageExt], tuple[Any, ...]] = attrgetter(*(field.name for field in attrs.fields(MessageExt)))
 
 
 class Background(Protocol):
@@ -64,9 +61,6 @@ class ReceivedMessage(MessageExt):
         self._delivery.refuse(delay_level, suspend_seconds, self._background._act())
 
 
-_received: Callable[..., ReceivedMessage] = ReceivedMessage
-
-
 class Received:
     """The messages of one consumer, for any number of iterating threads."""
 
@@ -88,7 +82,7 @@ class Received:
                 delivery = background._call(functools.partial(self._begin_next, thread, timeout))
             if delivery is None:
                 return
-            message = _received(*_fields(delivery.message), delivery, background)
+            message = with_more(ReceivedMessage, delivery.message, _delivery=delivery, _background=background)
             asked = False
             try:
                 yield message
@@ -110,7 +104,7 @@ class Received:
         found = [] if first is None else [first]
         while found and len(found) < most and (more := self._deliveries.take(thread, background._act())) is not None:
             found.append(more)
-        return [_received(*_fields(one.message), one, background) for one in found]
+        return [with_more(ReceivedMessage, one.message, _delivery=one, _background=background) for one in found]
 
     def _begin_next(self, thread: threading.Thread, timeout: float | None) -> defer.Deferred[AnyDelivery | None]:
         return defer.Deferred.fromCoroutine(self._next(thread, timeout))

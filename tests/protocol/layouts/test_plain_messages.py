@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.plain_messages import decode_plain_messages
 from twisted_mq.protocol.layouts.record_codec import decode_message, encode_record
-from twisted_mq.protocol.messages.message import MessageExt, note
+from twisted_mq.protocol.messages.message import MessageExt, note, with_more
 
 HOSTS = st.sampled_from([bytes(8), b"\x7f\0\0\1\0\0\1\2", bytes(20)])
 PROPERTIES = st.sampled_from([b"", b"A\x01b\x02", b"A\x01c\x02", b"\xff\x01d\x02", b"KEYS\x01k 1\x02TAGS\x01t"])
@@ -83,3 +83,18 @@ def test_copies_have_what_was_noted() -> None:
         assert (again, again.properties["MAX_OFFSET"], again.msg_id) == (message, "2", "0" * 31 + "3")
         note([again], {"MAX_OFFSET": "3"})
         assert again.properties["MAX_OFFSET"] == "3"
+
+
+@attrs.frozen(slots=False)
+class Extended(MessageExt):
+    more: str
+
+
+def test_a_message_of_a_subclass_equals_one_that_was_made_of_all_fields() -> None:
+    (message,), _ = decode_plain_messages(record())
+    note([message], {"MAX_OFFSET": "2"})
+    made = with_more(Extended, message, more="x")
+    assert "properties" not in vars(made)
+    assert made == Extended(
+        **{field.name: getattr(message, field.name) for field in attrs.fields(MessageExt)}, more="x"
+    )
