@@ -145,7 +145,12 @@ class Siege:
             outcome.long_turns[name] = len(log.long_turns)
             outcome.longest_turns[name] = log.long_turns[:5]
             outcome.logs_mib[name] = round(len(log.text) / MIB, 2)
-            outcome.faults += [one[:500] for one in log.faults]
+            outcome.faults += [_both_ends(one) for one in log.faults]
+
+
+def _both_ends(text: str) -> str:
+    """Return the beginning and the end of a long line: what a traceback says comes last."""
+    return text if len(text) <= 1000 else f"{text[:300]} ... {text[-600:]}"
 
 
 def of_deleted_topic(problem: Inconsistency) -> bool:

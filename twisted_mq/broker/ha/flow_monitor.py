@@ -38,8 +38,8 @@ class FlowMonitor:
         return max(0, limit - self._counted)
 
     def next_second(self) -> float:
-        """Return the seconds until there is a new allowance."""
-        return self._second + 1 + self._phase - self._clock.seconds()
+        """Return the seconds until there is a new allowance; 0 if a second began since the last one was asked for."""
+        return max(0.0, self._second + 1 + self._phase - self._clock.seconds())
 
     @property
     def transferred_byte_in_second(self) -> int:
