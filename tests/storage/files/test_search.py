@@ -18,7 +18,7 @@ SEARCH = """
 import mmap, sys
 from twisted_mq.storage.files.{module} import {kind}
 
-path, size = sys.argv[1], mmap.PAGESIZE
+path, size, fillers = sys.argv[1], mmap.PAGESIZE, []
 for _ in range(200):  # until a page that cannot be read lies behind the mapping
     guard, file = mmap.mmap(-1, size, prot=0), {kind}(path, 0, size)
     file.{view}
@@ -26,7 +26,8 @@ for _ in range(200):  # until a page that cannot be read lies behind the mapping
     (begin, end), = [(begin, end) for begin, end, line in areas if path in line]
     if any(other == end and "---" in line for other, _, line in areas):
         break
-    del file
+    del file, guard
+    fillers.append(mmap.mmap(-1, size))  # takes a hole that the next mapping would get
 else:
     sys.exit("no mapping came before a guard")
 found = [list(file.find_all(b"fo", start)) for start in range(size - 9, size)]
