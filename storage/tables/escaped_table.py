@@ -122,8 +122,9 @@ class EscapedTable(ConfigTable[EscapedMessages]):
         self.levels.append(EscapedLevel(level, offset, offset + 1, *last))
 
     def note_ticks(self, from_ms: int, to_ms: int, end: int, last: LastMessage) -> None:
-        """Note that the timer passed these ticks; a row of an earlier moment of the same run is replaced."""
-        self.ticks = [row for row in self.ticks if row.from_ms != from_ms]
+        """Note that the timer passed these ticks. Rows within them, of an earlier moment of the same run, are replaced."""
+        within = range(from_ms, to_ms)
+        self.ticks = [row for row in self.ticks if row.from_ms not in within or row.to_ms > to_ms or row.end > end]
         self.ticks.append(EscapedTicks(from_ms, to_ms, end, *last))
 
 

@@ -39,6 +39,22 @@ def test_later_moment_of_the_same_run_of_ticks_replaces_the_earlier(tmp_path):
     assert escaped.ticks == [EscapedTicks(1000, 3000, 6, 2, 2), EscapedTicks(9000, 9500, 7, 3, 3)]
 
 
+def test_row_of_a_tick_in_progress_is_replaced_once_the_run_has_passed_it(tmp_path):
+    escaped = table(tmp_path)
+    escaped.note_ticks(1000, 3000, 5, (1, 1))
+    escaped.note_ticks(3000, 4000, 3, (2, 2))
+    assert len(escaped.ticks) == 2
+    escaped.note_ticks(1000, 4000, 5, (1, 1))
+    assert escaped.ticks == [EscapedTicks(1000, 4000, 5, 1, 1)]
+
+
+def test_row_that_names_more_than_a_run_around_it_stays(tmp_path):
+    later, further = EscapedTicks(2000, 9000, 5, 2, 2), EscapedTicks(2000, 3000, 8, 3, 3)
+    escaped = table(tmp_path, ticks=[later, further])
+    escaped.note_ticks(1000, 4000, 6, (1, 1))
+    assert escaped.ticks == [later, further, EscapedTicks(1000, 4000, 6, 1, 1)]
+
+
 def test_row_is_kept_in_the_file(tmp_path):
     escaped = table(tmp_path, EscapedLevel(3, 7, 10, 900, 9), ticks=[EscapedTicks(1, 2, 3, 4, 5)])
     escaped.save()

@@ -54,7 +54,7 @@ class ActingDuties:
             return
         self._bridge = bridge
         self._halves = EscapedHalves(broker, bridge.put)
-        broker.waiting.act(bridge.put)
+        broker.waiting.act(bridge.put, bridge.hold)
         self._halves.go_on()
 
     def _wake(self) -> None:

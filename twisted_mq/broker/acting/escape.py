@@ -4,6 +4,8 @@ A slave's log is its master's copy: it appends nothing of its own. So what comes
 messages and half messages of transactions, goes to another master, which stores it as a message of its own. A message
 counts as sent when that master has acknowledged it with SUCCESS and by no other answer, so a message may be sent twice and is
 never lost. What cannot be sent waits, and holds back what is behind it.
+
+A master that returns asks which messages left, and delivers the others. So its question holds back what has not left yet.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 import attrs
-from twisted.internet import defer, interfaces
+from twisted.internet import defer, interfaces, task
 from twisted.python import failure
 
 from twisted_mq.broker.options import BrokerOptions
@@ -54,6 +56,13 @@ AGAIN_SECONDS = 1.0
 ROUTE_SECONDS = 5.0
 """The time for which a topic's route is used. After a failure the name servers are asked at once."""
 DEFAULT_QUEUES = 8
+HOLD_SECONDS = 5.0
+"""The time for which a returning master's question holds messages back; meanwhile that master registers, or asks again."""
+MOST_HELD_SECONDS = 60.0
+"""The most that all questions together hold messages back: a stranger may ask, too."""
+LOOK_SECONDS = 0.05
+SETTLE_SECONDS = 2.0
+"""The longest wait of a question for sends that are under way: the master that asks waits 3 s (pre_online.ASK_SECONDS)."""
 
 Key = tuple[object, ...]
 
@@ -77,6 +86,7 @@ class EscapeBridge:
     _under_way: set[Key] = attrs.field(factory=set)
     _done: dict[Key, int] = attrs.field(factory=dict)
     _paused_until: float = 0.0
+    _held_seconds: float = 0.0
     _turn: int = 0
     _failing: str | None = None
     _routes: dict[str, float] = attrs.field(factory=dict)
@@ -104,13 +114,30 @@ class EscapeBridge:
             defer.ensureDeferred(self._send(key, message)).addErrback(self._broken, key)
         return None
 
+    async def hold(self) -> None:
+        """Send nothing new for HOLD_SECONDS.
+
+        Return once the sends under way have ended and their callers know, or after SETTLE_SECONDS.
+        """
+        clock = self.broker.clock
+        now = clock.seconds()
+        more = now + HOLD_SECONDS - max(now, self._paused_until)
+        if self._held_seconds + more <= MOST_HELD_SECONDS:
+            self._held_seconds += more
+            self._pause(HOLD_SECONDS)
+        while (self._under_way or self._done) and clock.seconds() < now + SETTLE_SECONDS:
+            await task.deferLater(clock, LOOK_SECONDS, lambda: None)
+
+    def _pause(self, seconds: float) -> None:
+        self._paused_until = max(self._paused_until, self.broker.clock.seconds() + seconds)
+
     async def send(self, message: InnerMessage) -> bool:
         """Send a message to another master of its topic. Return whether that has it."""
         message = escaped(message)
         try:
             await self._to_another(message)
         except (ClientError, RemotingError, ProtocolError, BrokerError) as error:
-            self._paused_until = self.broker.clock.seconds() + AGAIN_SECONDS
+            self._pause(AGAIN_SECONDS)
             self._routes.pop(message.topic, None)
             if self._failing != str(error):
                 self._failing = str(error)
@@ -131,7 +158,7 @@ class EscapeBridge:
 
     def _broken(self, reason: failure.Failure, key: Key) -> None:
         self._under_way.discard(key)
-        self._paused_until = self.broker.clock.seconds() + AGAIN_SECONDS
+        self._pause(AGAIN_SECONDS)
         self.log.failure("send to another master failed, retrying", reason)
 
     async def _to_another(self, message: InnerMessage) -> None:

@@ -141,8 +141,8 @@ class PreOnline:
 
     async def _take_over(self, address: str) -> None:
         common = CommonLog(self.broker.store, self.invoke, address)
+        delays = await self._table(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetsOfSlave)  # holds back what is to come
         theirs = await self._table(address, RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsetSerializeWrapper)
-        delays = await self._table(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetsOfSlave)
         log = await self._log_of(address, common)
         taking = TakenOffsets(self.broker, common, self._began_at, without_halves=log.has_more)
         taken = await taking.take(theirs.offset_table)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from twisted.internet import defer
+
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.waiting_messages import WaitingMessages
@@ -61,11 +63,13 @@ class ReplicationProcessor:
 
     def delay_offsets(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return the offset up to which each delay level was delivered; in the mode of acting masters what others took, too."""
-        offsets, version = self._waiting.delay_offsets()
         if self._options.enable_slave_acting_master:
-            escaped = self._waiting.escaped.messages()
-            return command.answer(body=encode_body(DelayOffsetsOfSlave(offsets, version, escaped)))
-        return command.answer(body=encode_body(DelayOffsetSerializeWrapper(offsets, version)))
+            return defer.ensureDeferred(self._with_escaped(command))
+        return command.answer(body=encode_body(DelayOffsetSerializeWrapper(*self._waiting.delay_offsets())))
+
+    async def _with_escaped(self, command: RemotingCommand) -> RemotingCommand:
+        escaped = await self._waiting.escaped_so_far()
+        return command.answer(body=encode_body(DelayOffsetsOfSlave(*self._waiting.delay_offsets(), escaped)))
 
     def timer_checkpoint(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return the timer's check point, 56 bytes as in its file. Apache's returning master asks the slaves of the mode, too."""

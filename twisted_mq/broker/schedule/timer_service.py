@@ -121,12 +121,15 @@ class TimerService:
     def _next_queue_offset(self) -> int:
         """Return the offset after the message of the log's last unit; the checkpoint may be further, never wrongly so."""
         at = self.files.last_physical_offset()
-        record = None if at is None else self._store.look_message(at)
+        return max(self._offset_after(None if at is None else self._store.look_message(at)), self._known_offset)
+
+    @staticmethod
+    def _offset_after(record: memoryview | bytes | None) -> int:
+        """Return the queue offset after a record's; 0 if it cannot be read."""
         try:
-            after_last = StoredMessage.read(record).head.queue_offset + 1 if record is not None else 0
+            return StoredMessage.read(record).head.queue_offset + 1 if record is not None else 0
         except RecordError:
-            after_last = 0
-        return max(after_last, self._known_offset)
+            return 0
 
     def _floor(self, time_ms: int) -> int:
         return time_ms // self._precision_ms * self._precision_ms
@@ -265,6 +268,14 @@ class TimerService:
             if left <= 0:
                 return True
         return True
+
+    @property
+    def end_of_taken(self) -> int:
+        """Return the offset in the timer's queue after the last message of the tick `read_ms` that was taken; 0 before any."""
+        tick = self._tick
+        unit = self.files.log.unit(tick.positions[tick.next - 1]) if tick is not None and tick.next else None
+        record = None if unit is None else self._store.look_message(unit.physical_offset)
+        return self._offset_after(record)
 
     def has_caught_up(self) -> bool:
         """Return True if everything that was due, or stored, a tick ago is delivered or recorded."""

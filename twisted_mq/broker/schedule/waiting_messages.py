@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 from twisted.internet import defer, interfaces
@@ -85,6 +85,7 @@ class WaitingMessages:
         self.schedule = self._schedule()
         self.timer = self._timer()
         self._loop = self._prepared(broker.dispatch, clean=clean)
+        self._hold: Callable[[], Awaitable[None]] | None = None
 
     def _schedule(self, put: Put | None = None) -> ScheduleMessageService:
         broker, options = self._broker, self._broker.options
@@ -175,8 +176,8 @@ class WaitingMessages:
 
     # in place of a lost master
 
-    def act(self, put: Put) -> None:
-        """Have other masters take what comes due from now on: `put` is an EscapeBridge's.
+    def act(self, put: Put, hold: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Have other masters take what comes due from now on: `put` and `hold` are an EscapeBridge's.
 
         The timer's files are made again from its topic: the master's checkpoint says what it delivered, and whether the
         copies are here, the log knows.
@@ -184,6 +185,7 @@ class WaitingMessages:
         options = self._broker.options
         shutil.rmtree(os.path.join(options.store_path_root_dir, "timerlog"), ignore_errors=True)
         self._delivers, self.times = True, options.timer_wheel_enable
+        self._hold = hold
         self._saved_moves = self._saved_changes = self._timed_taken = 0
         self._trust_escaped()
 
@@ -207,7 +209,7 @@ class WaitingMessages:
             return defer.succeed(None)
         self._loop.stop()
         self._note()
-        self._delivers, self.times = False, False
+        self._delivers, self.times, self._hold = False, False, None
         write_offsets, timer, progress = self.schedule.snapshot(), self.timer, self.timer.progress()
 
         async def save() -> None:
@@ -224,6 +226,14 @@ class WaitingMessages:
 
         return defer.Deferred.fromCoroutine(save())
 
+    async def escaped_so_far(self) -> EscapedMessages:
+        """Return what other masters have taken. On an acting slave nothing more leaves for some seconds (EscapeBridge.hold)."""
+        if self._hold is not None:
+            await self._hold()
+        if self._hold is not None:
+            self._note()
+        return self.escaped.messages()
+
     def _note_now_and_then(self) -> None:
         now = self._broker.clock.seconds()
         if now - self._noted_at >= NOTE_SECONDS:
@@ -233,11 +243,16 @@ class WaitingMessages:
     def _note(self) -> None:
         """Write which messages other masters have taken."""
         timer = self.timer
-        if self._timed_taken and timer.read_ms > self._began_ms:
-            last = self._last_message(TIMER_TOPIC, 0, timer.queue_offset - 1)
-            if last is not None:
-                self.escaped.note_ticks(self._began_ms, timer.read_ms, timer.queue_offset, last)
+        if self._timed_taken:
+            self._note_ticks(self._began_ms, timer.read_ms, timer.queue_offset)
+            self._note_ticks(timer.read_ms, timer.read_ms + self._broker.options.timer_precision_ms, timer.end_of_taken)
         self.escaped.save()
+
+    def _note_ticks(self, from_ms: int, to_ms: int, end: int) -> None:
+        """Note that other masters have the messages before a queue offset that were due in these ticks."""
+        last = self._last_message(TIMER_TOPIC, 0, end - 1)
+        if last is not None and from_ms < to_ms:
+            self.escaped.note_ticks(from_ms, to_ms, end, last)
 
     def take_escaped(self, theirs: EscapedMessages) -> int:
         """Take over what an acting slave's messages became. Return how many runs of messages this log has, too."""

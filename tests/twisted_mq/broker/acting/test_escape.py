@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.broker import BrokerInMemory
 from tests.support.transactions import half_fields
 from twisted_mq.broker.acting.duties import ActingDuties
-from twisted_mq.broker.acting.escape import AGAIN_SECONDS
+from twisted_mq.broker.acting.escape import AGAIN_SECONDS, HOLD_SECONDS, LOOK_SECONDS, MOST_HELD_SECONDS, SETTLE_SECONDS
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.broker.transaction.half_messages import checked_again
 from twisted_mq.protocol.bodies import BrokerData, DelayOffsetSerializeWrapper, QueueData, TopicRouteData, decode_body
@@ -70,6 +70,8 @@ class EscapeCase(SynchronousTestCase):
         self.refusal: int | None = None
         self.is_silent = False
         self.requests: list[RemotingCommand] = []
+        self.waiting: list[tuple[defer.Deferred[RemotingCommand], RemotingCommand]] | None = None
+        """Sends that the other master takes later; None: it takes each at once."""
         for one in (self.master, self.other):
             one.controller.waiting.start()
 
@@ -82,6 +84,9 @@ class EscapeCase(SynchronousTestCase):
     def invoke(self, address: str, command: RemotingCommand, seconds: float) -> defer.Deferred[RemotingCommand]:
         self.assertEqual(address, OTHER)
         self.requests.append(command)
+        if self.waiting is not None:
+            self.waiting.append((defer.Deferred(), command))
+            return self.waiting[-1][0]
         if self.is_silent:
             return defer.fail(RemotingTimeoutError(f"{address}: {seconds} s"))
         if self.refusal is not None:
@@ -110,6 +115,13 @@ class EscapeCase(SynchronousTestCase):
             self.slave.store.append_log(offset, bytes(data))
             offset += len(data)
         self.slave.controller.dispatch()
+
+    def take_one(self) -> None:
+        """Have the other master take the send that waits; the slave goes on with what follows."""
+        assert self.waiting
+        answer, command = self.waiting.pop()
+        answer.callback(self.at_other.ask(command.code, command.ext_fields, command.body))
+        self.master.clock.pump([0.0] * 3)
 
     def run_for(self, seconds: float) -> None:
         for _ in range(int(seconds * 10)):
@@ -175,7 +187,7 @@ class WaitingTests(EscapeCase):
         tries = len(self.requests)
         self.assertTrue(4 <= tries <= 8 / AGAIN_SECONDS, tries)
         self.refusal = None
-        self.run_for(3)
+        self.run_for(HOLD_SECONDS + 1)
         self.assertEqual((self.bodies(self.other), len(self.requests)), (["x"], tries + 1))
 
     def test_messages_wait_while_no_other_broker_takes_the_topic(self) -> None:
@@ -251,6 +263,69 @@ class WaitingTests(EscapeCase):
         self.run_for(8)
         told = self.told_by_slave()
         self.assertEqual((told.offset_table, told.data_version.counter), ({2: 2}, before + 2))
+
+
+class QuestionTests(EscapeCase):
+    """A master asks in the very second in which its slave sends messages away."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for number in range(3):
+            self.send(f"timed {number}", "TIMER_DELAY_SEC\x015\x02")
+        self.lose_master()
+        self.run_for(5)
+        self.waiting = []
+        while not self.waiting:
+            self.master.clock.advance(0.1)
+
+    def question(self) -> defer.Deferred[EscapedMessages]:
+        return defer.ensureDeferred(self.slave.controller.waiting.escaped_so_far())
+
+    def test_answer_waits_for_the_send_under_way_and_names_the_begin_of_a_tick(self) -> None:
+        self.take_one()
+        answer = self.question()
+        self.assertNoResult(answer)
+        self.take_one()
+        self.assertEqual(self.waiting, [])  # the third one is held back
+        self.master.clock.advance(LOOK_SECONDS)
+        rows = self.successResultOf(answer)
+        self.assertEqual([row.end for row in rows.ticks], [3, 2])  # ticks that are over, and a part of one
+        self.master = self.broker(restarted=self.master)
+        self.master.controller.waiting.take_escaped(rows)
+        self.master.controller.waiting.start()
+        self.master.clock.advance(3)
+        self.successResultOf(self.duties.stop())
+        self.run_for(10)
+        self.assertEqual((self.bodies(self.other), self.bodies(self.master)), (["timed 0", "timed 1"], ["timed 2"]))
+
+    def test_row_of_a_whole_run_of_ticks_takes_the_place_of_the_row_of_a_part(self) -> None:
+        self.take_one()
+        self.question()
+        self.take_one()
+        self.run_for(HOLD_SECONDS + 1)
+        self.take_one()
+        self.run_for(2)
+        (row,) = self.successResultOf(self.question()).ticks
+        self.assertEqual((row.end, row.from_ms < row.to_ms - 2000), (3, True))
+
+    def test_a_send_that_gets_no_answer_is_waited_for_no_longer_than_the_master_waits(self) -> None:
+        answer = self.question()
+        self.run_for(SETTLE_SECONDS - 0.2)
+        self.assertNoResult(answer)
+        self.run_for(0.3)
+        self.assertEqual(self.successResultOf(answer).ticks, [])
+
+    def test_questions_hold_messages_back_for_a_minute_in_all(self) -> None:
+        for _ in range(int(MOST_HELD_SECONDS)):
+            self.question()
+            if self.waiting:
+                self.take_one()
+            self.run_for(1)
+        self.assertEqual(len(self.bodies(self.other)), 1)
+        self.question()
+        self.run_for(HOLD_SECONDS)
+        self.take_one()
+        self.assertEqual(len(self.bodies(self.other)), 2)
 
 
 class ApachesSlaveTests(EscapeCase):
