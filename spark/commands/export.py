@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import threading
 import uuid
 from collections import Counter
@@ -34,6 +35,7 @@ from twisted_mq.spark.file_systems import locate
 from twisted_mq.spark.findings.findings import Figure, Findings, Kind, Kinds, Table, bars
 from twisted_mq.spark.jobs.topics import is_brokers
 
+log = logging.getLogger(__name__)
 COLUMNS = tuple(name for name in COLUMN_NAMES if name != "crcOk")
 _STAGING = "_staging"
 _KINDS: Kinds = {"topic": Kind.TEXT, "day": Kind.TEXT, "messages": Kind.COUNT, "bytes": Kind.BYTES}
@@ -223,8 +225,16 @@ def _delete_leftovers(out: str, left: Sequence[Slice]) -> None:
         if info.type == fs.FileType.File and info.base_name.startswith(tuple(begun.values())):
             system.delete_file(info.path)
     for folder in (_STAGING, FOLDER):
-        if system.get_file_info(f"{root}/{folder}").type == fs.FileType.Directory:
-            system.delete_dir(f"{root}/{folder}")
+        _delete_folder(system, f"{root}/{folder}")
+
+
+def _delete_folder(system: fs.FileSystem, path: str) -> None:
+    """Delete what killed exports left. Spark's tasks of one may still write there: a later export deletes that."""
+    if system.get_file_info(path).type == fs.FileType.Directory:
+        try:
+            system.delete_dir(path)
+        except OSError as error:
+            log.warning("files of a killed export stay for the next one to delete: %s", error)
 
 
 def _moved(system: fs.FileSystem, root: str, folder_of_spark: str, prefix: str) -> list[Added]:

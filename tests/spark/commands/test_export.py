@@ -103,6 +103,38 @@ def test_a_killed_export_goes_on_without_gap_or_repeat(
         export(Stores.opened(session, [store]), 50, str(out), kind, ExportSelection(("Orders",)))
 
 
+class Written:
+    """A file system in which a killed export's tasks write to its folder while the next export deletes it."""
+
+    def __init__(self, system: fs.FileSystem) -> None:
+        self._system = system
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._system, name)
+
+    def delete_dir(self, path: str) -> None:
+        if path.endswith("/_staging"):
+            raise OSError(39, "Directory not empty")
+        self._system.delete_dir(path)
+
+
+def test_an_export_goes_on_beside_tasks_of_a_killed_one(
+    session: SparkSession, writer: StoreWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    put(writer, 0)
+    left = tmp_path / "out" / "_staging" / "killed"
+    left.mkdir(parents=True)
+    locate = export_module.locate
+    with monkeypatch.context() as planted:
+        planted.setattr(export_module, "locate", lambda uri: (Written(locate(uri)[0]), locate(uri)[1]))
+        assert exported(session, writer.write(), tmp_path / "out", "parquet") == 1
+    assert "stay for the next one to delete" in caplog.text
+    assert left.exists()
+    assert exported(session, writer.write(), tmp_path / "out", "parquet") == 0
+    assert not left.exists()
+
+
 def test_a_topic_has_one_file_a_day_whatever_the_log_files(
     session: SparkSession, writer: StoreWriter, tmp_path: Path
 ) -> None:
