@@ -141,7 +141,8 @@ class PreOnline:
 
     async def _take_over(self, address: str) -> None:
         common = CommonLog(self.broker.store, self.invoke, address)
-        delays = await self._table(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetsOfSlave)  # holds back what is to come
+        # this question holds back what would leave, so the consumers' offsets come after it
+        delays = await self._table(address, RequestCode.GET_ALL_DELAY_OFFSET, DelayOffsetsOfSlave)
         theirs = await self._table(address, RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsetSerializeWrapper)
         log = await self._log_of(address, common)
         taking = TakenOffsets(self.broker, common, self._began_at, without_halves=log.has_more)
