@@ -19,6 +19,8 @@ from typing import Protocol
 import attrs
 from twisted.internet import interfaces
 
+from twisted_mq.logs import Logger
+
 ROUND_SECONDS = 0.01
 """The time for all turns between two polls of the sockets."""
 CROWD_SECONDS = 0.01
@@ -36,6 +38,9 @@ class GoesOn(Protocol):
 
     def go_on(self) -> None:
         """Do a slice of the work, and join the rotation again if some is left."""
+
+    def abort(self) -> None:
+        """Close the connection, because its work failed: its state is not known any more."""
 
 
 @attrs.define(eq=False)
@@ -58,12 +63,18 @@ class WaitingCall:
         """Leave the rotation."""
         self.rotation.leave(self)
 
+    def abort(self) -> None:
+        """Do nothing: the call is over."""
+
 
 class Rotation:
     """The rotation of all connections of one server, and of its other work.
 
     `ask_at` is the time, in seconds of the clock, from which a read asks `is_crowded` before its commands are processed.
+    A connection whose work fails is closed; the others go on.
     """
+
+    log = Logger()
 
     def __init__(self, clock: interfaces.IReactorTime) -> None:
         self.clock = clock
@@ -79,8 +90,8 @@ class Rotation:
     def is_crowded(self, now: float) -> bool:
         """Return True if the reads of this poll have taken their time, so that the work of this one has to wait."""
         if self._crowded_at is None:
-            self._crowded_at = now + self._read_seconds
             self.clock.callLater(0, self._polled)
+            self._crowded_at = now + self._read_seconds
         return now >= self._crowded_at
 
     def _polled(self) -> None:
@@ -141,12 +152,14 @@ class Rotation:
         seconds = self.clock.seconds
         now = seconds()
         end = now + ROUND_SECONDS
-        for _ in range(len(self._shares)):
-            if now >= end or not self._shares:
-                break
-            now = self._turn(now)
-        if self._shares and self._next_round is None:
-            self._next_round = self.clock.callLater(0, self._round)
+        try:
+            for _ in range(len(self._shares)):
+                if now >= end or not self._shares:
+                    break
+                now = self._turn(now)
+        finally:
+            if self._shares and self._next_round is None:
+                self._next_round = self.clock.callLater(0, self._round)
 
     def _turn(self, now: float) -> float:
         """Let the first connections of the next share go on. Return the time after them."""
@@ -157,18 +170,27 @@ class Rotation:
         self._least_used = used
         line.entry = 0  # it is the one that goes on: it keeps its line, whoever leaves or joins
         after, end = now, now + TURN_SECONDS
-        for connection in tuple(itertools.islice(line.waiting, MOST_TOGETHER)):
-            if connection not in line.waiting:  # it left meanwhile
-                continue
-            del line.waiting[connection]
-            del self._shares[connection]
-            connection.go_on()
-            after = self.clock.seconds()
-            if after >= end:
-                break
-        line.used += after - now
-        if line.waiting:
-            self._enter(share, line)
-        else:
-            self._end(share)
+        try:
+            for connection in tuple(itertools.islice(line.waiting, MOST_TOGETHER)):
+                if connection not in line.waiting:  # it left meanwhile
+                    continue
+                del line.waiting[connection]
+                del self._shares[connection]
+                self._go_on(connection)
+                after = self.clock.seconds()
+                if after >= end:
+                    break
+        finally:
+            line.used += after - now
+            if line.waiting:
+                self._enter(share, line)
+            else:
+                self._end(share)
         return after
+
+    def _go_on(self, connection: GoesOn) -> None:
+        try:
+            connection.go_on()
+        except Exception:
+            connection.abort()
+            self.log.failure("work failed, connection closed: {connection}", connection=connection)

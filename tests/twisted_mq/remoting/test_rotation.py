@@ -11,13 +11,20 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
-from twisted_mq.remoting.rotation import BACKLOG_SECONDS, CROWD_SECONDS, ROUND_SECONDS, TURN_SECONDS, Rotation
+from twisted_mq.remoting.rotation import BACKLOG_SECONDS, CROWD_SECONDS, ROUND_SECONDS, TURN_SECONDS, GoesOn, Rotation
 from twisted_mq.remoting.socket_channel import SLICE_SECONDS, SocketChannel, Traffic
 
 SLOW, QUICK = 10, 11
 HONEST = ("192.0.2.7", 54321)
 COMMAND_SECONDS = 0.008
 MANY = 50
+
+
+class Unfailing(GoesOn):
+    """A connection whose work never fails."""
+
+    def abort(self) -> None:
+        raise AssertionError("its work failed")
 
 
 class RotationCase(SynchronousTestCase):
@@ -99,6 +106,42 @@ class RotationCase(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual(called, ["first", "fourth"])
 
+    def test_a_connection_whose_work_fails_is_closed_and_its_share_goes_on(self) -> None:
+        """A part of a read that finds no memory is such a failure."""
+        rotation, called, closed = Rotation(self.clock), list[str](), list[object]()
+
+        class Fails(GoesOn):
+            def go_on(self) -> None:
+                raise MemoryError
+
+            def abort(self) -> None:
+                closed.append(self)
+
+        rotation.call("share", lambda: called.append("first"))
+        failing = Fails()
+        rotation.join(failing, "share")
+        rotation.call("share", lambda: called.append("third"))
+        rotation.call("other", lambda: called.append("other"))
+        self.clock.advance(0)
+        self.assertEqual((sorted(called), closed), (["first", "other", "third"], [failing]))
+        self.assertEqual(len(self.flushLoggedErrors(MemoryError)), 1)
+        rotation.call("share", lambda: called.append("later"))
+        self.clock.advance(0)
+        self.assertEqual(called[-1], "later")
+
+    def test_an_interrupted_round_leaves_the_others_their_turns(self) -> None:
+        rotation, called = Rotation(self.clock), list[str]()
+
+        def interrupted() -> None:
+            raise KeyboardInterrupt
+
+        rotation.call("share", interrupted)
+        rotation.call("share", lambda: called.append("same share"))
+        rotation.call("other", lambda: called.append("other"))
+        self.assertRaises(KeyboardInterrupt, self.clock.advance, 0)
+        self.clock.advance(0)
+        self.assertEqual(sorted(called), ["other", "same share"])
+
     def test_a_read_that_waits_is_decoded_in_its_turn(self) -> None:
         """In this poll the others have taken the time."""
         damaged, unfinished = SocketChannel(self.traffic), SocketChannel(self.traffic)
@@ -118,7 +161,7 @@ class RotationCase(SynchronousTestCase):
         rotation = Rotation(self.clock)
 
         @attrs.define(eq=False)
-        class Works:
+        class Works(Unfailing):
             share: str
             seconds: float
 
@@ -146,7 +189,7 @@ class RotationCase(SynchronousTestCase):
     def test_few_reads_go_before_those_that_wait_for_turns(self) -> None:
         rotation = Rotation(Clock())
 
-        class Waits:
+        class Waits(Unfailing):
             def go_on(self) -> None:
                 rotation.join(self, "a")
 

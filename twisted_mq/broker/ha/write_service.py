@@ -142,6 +142,11 @@ class WriteSocketService:
         """Continue writing, because it is the turn of the slave's share."""
         self.pump()
 
+    def abort(self) -> None:
+        """Close the link at once."""
+        if self._transport is not None:
+            self._transport.abortConnection()
+
     def stopProducing(self) -> None:
         """Stop for good, because the transport is gone."""
         self.stop()
