@@ -174,7 +174,7 @@ simulate-mutants: $(INSTALLED)
 	@$(PYTHON) -m tests.simulation.run_mutants
 
 mutate: $(INSTALLED)
-	@$(PYTHON) -m tests.mutation.run --count $(N) --seed $(or $(SEED),1) $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(if $(AGAIN),--again)
+	@$(PYTHON) -m tests.mutation.run --count $(N) --seed $(or $(SEED),1) $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(if $(PROCESSES),--processes $(PROCESSES)) $(if $(AGAIN),--again)
 
 order-cases: export MQ_ORDER_LONG = 1
 order-cases: setup

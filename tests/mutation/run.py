@@ -2,9 +2,9 @@
 
 python -m tests.mutation.run --count 1000 --seed 1 [--again]
 
-Everything runs in a temporary copy of the tree. Results are kept in build/mutate while their file is unchanged, so that a run
-continues where the last one ended; `--again` tries survivors again. Ends with 1 if a mutant survived that equivalent.json does
-not explain.
+Everything runs in temporary copies of the tree, one for each process. Results are kept in build/mutate while their file is
+unchanged, so that a run goes on where the last one ended; `--again` tries survivors again. Ends with 1 if a mutant survived that
+equivalent.json does not explain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import attrs
@@ -201,6 +202,9 @@ class Results:
         rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
         return cls(path, dict(rows))
 
+    def __getitem__(self, key: str) -> str:
+        return self._known[key]
+
     def get(self, key: str) -> str | None:
         return self._known.get(key)
 
@@ -211,22 +215,33 @@ class Results:
 
 
 def try_all(
-    chosen: list[Mutant], copy: Path, results: Results, options: argparse.Namespace, explained: Collection[str]
+    chosen: list[Mutant], copies: list[Path], results: Results, options: argparse.Namespace, explained: Collection[str]
 ) -> dict[Mutant, str]:
-    """The outcome of each mutant, of those that are known from `results`."""
-    digests = {path: digest((copy / path).read_bytes()) for path in {mutant.path for mutant in chosen}}
-    outcomes: dict[Mutant, str] = {}
-    with Trial.open(copy, cover(copy), options.seconds) as trial:
-        for number, mutant in enumerate(chosen, 1):
-            key = f"{digests[mutant.path]} {mutant.name}"
-            outcome = results.get(key)
-            if outcome is None or (options.again and outcome not in KILLED and mutant.name not in explained):
+    """The outcome of each mutant, of those that are known from `results`; in each copy of the tree one at a time."""
+    digests = {path: digest((copies[0] / path).read_bytes()) for path in {mutant.path for mutant in chosen}}
+    keys = {mutant: f"{digests[mutant.path]} {mutant.name}" for mutant in chosen}
+
+    def is_known(mutant: Mutant) -> bool:
+        outcome = results.get(keys[mutant])
+        return outcome in KILLED or (outcome is not None and (not options.again or mutant.name in explained))
+
+    covering = cover(copies[0])
+    left = [(number, mutant) for number, mutant in enumerate(chosen, 1) if not is_known(mutant)]
+    waiting = iter(left)
+
+    def try_some(copy: Path) -> None:
+        with Trial.open(copy, covering, options.seconds) as trial:
+            while (following := next(waiting, None)) is not None:
+                number, mutant = following
                 outcome = trial.outcome(mutant)
-                results.put(key, outcome)
+                results.put(keys[mutant], outcome)
                 if outcome not in KILLED:
                     print(f"{number} of {len(chosen)}, {outcome}: {mutant.name}, line {mutant.lines[0]}", flush=True)
-            outcomes[mutant] = outcome
-    return outcomes
+
+    with ThreadPoolExecutor(len(copies)) as threads:
+        for tried in [threads.submit(try_some, copy) for copy in copies]:
+            tried.result()
+    return {mutant: results[keys[mutant]] for mutant in chosen}
 
 
 def report(outcomes: dict[Mutant, str], explained: dict[str, str]) -> Iterator[str]:
@@ -258,13 +273,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--seconds", type=float, default=30, help="of tests for one mutant, as measured without it")
+    parser.add_argument("--processes", type=int, default=1, help="of tests at once")
     parser.add_argument("--again", action="store_true", help="try survivors again")
     options = parser.parse_args(arguments)
     KEPT.mkdir(parents=True, exist_ok=True)
     explained: dict[str, str] = json.loads(EQUIVALENT.read_text())
-    with copy_of_tree() as copy:
-        chosen = sample(mutants_below(copy, PACKAGES), options.count, options.seed)
-        outcomes = try_all(chosen, copy, Results.load(KEPT / "results.jsonl"), options, explained)
+    with ExitStack() as stack:
+        copies = [stack.enter_context(copy_of_tree()) for _ in range(options.processes)]
+        chosen = sample(mutants_below(copies[0], PACKAGES), options.count, options.seed)
+        outcomes = try_all(chosen, copies, Results.load(KEPT / "results.jsonl"), options, explained)
     print("\n".join(report(outcomes, explained)))
     return int(bool(unexplained(outcomes, explained)))
 

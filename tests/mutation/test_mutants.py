@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import textwrap
 from pathlib import Path
@@ -141,7 +142,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_mutants_that_a_test_notices_are_killed_and_others_told(tree: Path, tmp_path: Path) -> None:
     mutants = mutants_of(PATH, SOURCE.encode())
     results = Results.load(tmp_path / "results.jsonl")
-    outcomes = try_all(mutants, tree, results, argparse.Namespace(seconds=30, again=False), {})
+    second = Path(shutil.copytree(tree, tmp_path / "second"))
+    outcomes = try_all(mutants, [tree, second], results, argparse.Namespace(seconds=30, again=False), {})
     assert {one.replacement: outcome for one, outcome in outcomes.items() if one.scope == "fits"} == {
         "(size is not None)": "failed",
         "pass": "failed",
@@ -150,7 +152,7 @@ def test_mutants_that_a_test_notices_are_killed_and_others_told(tree: Path, tmp_
         "(size > LIMIT)": "failed",
     }
     assert {outcome for one, outcome in outcomes.items() if one.scope == "unused"} == {"no test runs it"}
-    assert (tree / PATH).read_text() == SOURCE
+    assert (tree / PATH).read_text() == (second / PATH).read_text() == SOURCE
     assert Results.load(tmp_path / "results.jsonl") == results
     survivor = next(one.name for one in outcomes if one.replacement == "(size <= LIMIT)")
     lines = list(report(outcomes, {survivor: "no size is LIMIT"}))
