@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from twisted.internet import defer, interfaces
@@ -219,6 +219,7 @@ class CoordinatorNode(Node):
         self.ensemble = MemoryEnsemble(_HostClock(self), monotonic=lambda: self.host.boot_seconds())
         self.past = Past(self.ensemble)
         self.clients: dict[str, StaleCoordinator | DistantZooKeeper] = {}
+        self._made_for: dict[str, VirtualHost] = {}
         self._chance = random.Random(f"lags of {world.seed}")
         self._lags = self._chance.random() < 0.5
         self._kazoo_share = self._chance.choice((0.0, 0.0, 0.5))
@@ -228,8 +229,15 @@ class CoordinatorNode(Node):
         """For a process on that host; not started."""
         has_kazoo = self._chance.random() < self._kazoo_share
         client = DistantZooKeeper(host, self) if has_kazoo else self.near_client(host)
-        self.clients[host.name] = client
+        self.clients[host.name], self._made_for[host.name] = client, host
         return client
+
+    def clients_now(self) -> Iterator[tuple[VirtualHost, StaleCoordinator | DistantZooKeeper]]:
+        """Yield the clients of processes that run; a process that was just started has none yet."""
+        for name, client in self.clients.items():
+            host = self._made_for[name]
+            if host is self.world.network.host(name) and not host.has_ended:
+                yield host, client
 
     def near_client(self, host: VirtualHost) -> StaleCoordinator:
         """Return a client without a protocol. It is not started."""

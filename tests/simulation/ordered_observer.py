@@ -273,11 +273,9 @@ class OrderedObserver(Observer):
 
     def look(self) -> None:
         super().look()
-        for host, client in self._coordinator.clients.items():
-            if self._world.network.host(host).has_ended:
-                continue
-            if client.holds() and self._is_over(host, client.session_id):
-                raise Broken(f"{host} is sure of its session, which is over")
+        for host, client in self._coordinator.clients_now():
+            if client.holds() and self._is_over(host.name, client.session_id):
+                raise Broken(f"{host.name} is sure of its session, which is over")
         for one, unit in self._units:
             self._look_at_heads(one.topic, unit)
 

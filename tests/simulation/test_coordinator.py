@@ -113,3 +113,15 @@ def test_server_that_lags_shows_the_past_but_never_behind_what_its_session_chang
     assert outcome(world, behind.commit([Create("/c")])) == ("/c",)
     assert told == ["/a"]
     assert (outcome(world, behind.read("/a")).data, outcome(world, behind.children("/a"))) == (b"2", ("b",))
+
+
+def test_clients_now_are_those_of_processes_that_run(world: World, node: CoordinatorNode) -> None:
+    host = world.boot("10.0.1.1")
+    client = node.client(host)
+    assert list(node.clients_now()) == [(host, client)]
+    host.kill()
+    assert list(node.clients_now()) == []
+    again = world.boot("10.0.1.1")
+    assert list(node.clients_now()) == []  # the new process has none yet
+    client = node.client(again)
+    assert list(node.clients_now()) == [(again, client)]
