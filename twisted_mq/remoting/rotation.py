@@ -22,7 +22,11 @@ from twisted.internet import interfaces
 from twisted_mq.logs import Logger
 
 ROUND_SECONDS = 0.01
-"""The time for all turns between two polls of the sockets."""
+"""The time for all turns between two polls of the sockets, if that is enough for a turn of each share that waits."""
+LONGEST_ROUND_SECONDS = 0.05
+"""The time for a turn of each share. A poll may come long after the one before, because threads and other processes take the
+processor. A share must not wait for as many polls as there are shares then.
+"""
 CROWD_SECONDS = 0.01
 """The time for the reads of one poll, counted from the read that comes this long after the poll before."""
 BACKLOG_SECONDS = 0.002
@@ -147,14 +151,14 @@ class Rotation:
             self._least_used = 0.0
 
     def _round(self) -> None:
-        """Give as many turns as connections wait now, for ROUND_SECONDS at most."""
+        """Give turns for ROUND_SECONDS, and one to each share that waits now, for LONGEST_ROUND_SECONDS at most."""
         self._next_round = None
         seconds = self.clock.seconds
         now = seconds()
-        end = now + ROUND_SECONDS
+        end, longest, shares = now + ROUND_SECONDS, now + LONGEST_ROUND_SECONDS, len(self._lines)
         try:
-            for _ in range(len(self._shares)):
-                if now >= end or not self._shares:
+            for turn in range(len(self._shares)):
+                if now >= (end if turn >= shares else longest) or not self._shares:
                     break
                 now = self._turn(now)
         finally:

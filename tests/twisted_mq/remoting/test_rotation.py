@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import attrs
 from twisted.internet.task import Clock
@@ -11,7 +12,15 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.remoting import ClosingTransport, connect, frames, sent
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.remoting.channel import Channel
-from twisted_mq.remoting.rotation import BACKLOG_SECONDS, CROWD_SECONDS, ROUND_SECONDS, TURN_SECONDS, GoesOn, Rotation
+from twisted_mq.remoting.rotation import (
+    BACKLOG_SECONDS,
+    CROWD_SECONDS,
+    LONGEST_ROUND_SECONDS,
+    ROUND_SECONDS,
+    TURN_SECONDS,
+    GoesOn,
+    Rotation,
+)
 from twisted_mq.remoting.socket_channel import SLICE_SECONDS, SocketChannel, Traffic
 
 SLOW, QUICK = 10, 11
@@ -176,6 +185,30 @@ class RotationCase(SynchronousTestCase):
         self.clock.advance(0)
         for share, seconds in used.items():
             self.assertAlmostEqual(seconds, 1.0, delta=0.05, msg=share)
+
+    def test_a_round_has_a_turn_for_each_share_unless_that_takes_too_long(self) -> None:
+        clock = Clock()
+        rotation, called = Rotation(clock), list[str]()
+
+        def round_of(shares: int, turns: int) -> list[str]:
+            """Return the shares that have turns before the next poll; each wants two of them."""
+            del called[:]
+            for number in range(shares * turns):
+                rotation.call(f"{number % shares}", functools.partial(work, f"{number % shares}"))
+            rotation._round()
+            had = called[:]
+            clock.advance(0)
+            self.assertEqual(len(called), shares * turns)
+            return had
+
+        def work(share: str) -> None:
+            called.append(share)
+            clock.rightNow += COMMAND_SECONDS
+
+        most = math.ceil(LONGEST_ROUND_SECONDS / COMMAND_SECONDS)
+        self.assertEqual(round_of(4, 2), ["0", "1", "2", "3"])
+        self.assertEqual(round_of(1, 4), ["0"] * math.ceil(ROUND_SECONDS / COMMAND_SECONDS))
+        self.assertEqual(round_of(20, 1), [f"{number}" for number in range(most)])
 
     def test_many_short_polls_are_no_crowd(self) -> None:
         self.clock.advance(0)
