@@ -286,11 +286,12 @@ class OrderView:
 
     def _members_told(self, group: str, names: tuple[str, ...]) -> None:
         ids = {int(name) for name in names if name.isascii() and name.isdigit()}
-        members = self.members.setdefault(group, {})
-        for broker_id in [one for one in members if one not in ids]:
-            del members[broker_id]
-            self.sessions.pop((group, broker_id), None)
-            self._leave(member_path(group, broker_id))
+        self.members.setdefault(group, {})
+        below = f"{members_path(group)}/"
+        followed = {path for path in self._followed if path.startswith(below)} - {below}
+        for path in followed - {member_path(group, broker_id) for broker_id in ids}:
+            self._member_told(group, int(path.removeprefix(below)), None)
+            self._leave(path)
         for broker_id in ids:
             self._follow(
                 member_path(group, broker_id),

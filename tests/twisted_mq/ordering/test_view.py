@@ -230,6 +230,20 @@ class ProblemTests(ViewCase):
         self.commit(Delete(member_path("a", 1)))
         self.assertGreater(self.others, before)
 
+    def test_member_that_leaves_is_watched_no_more_and_its_problem_is_forgotten(self) -> None:
+        self.declare("0")
+        self.join("a", 0, 1)
+        self.view.start()
+        self.run_for(0.5)
+        path = member_path("a", 1)
+        self.commit(Put(path, b"nonsense", None))
+        self.assertIn(path, self.view.problems)
+        self.commit(Delete(path))
+        self.assertEqual((self.view.problems, path in self.coordinator._told.paths), ({}, False))
+        self.assertIn(member_path("a", 0), self.coordinator._told.paths)
+        self.join("a", 1)
+        self.assertEqual(self.view.members["a"], {0: BrokerMember("a:0"), 1: BrokerMember("a:1")})
+
     def test_topic_that_is_declared_anew_counts_its_epochs_anew(self) -> None:
         self.declare("0", lists=Lists(5, ("a",), (Term("a", 5),)))
         self.view.start()
