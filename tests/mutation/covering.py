@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from pathlib import Path
 
@@ -36,6 +36,10 @@ class Covering:
         wanted = by_line if self.at_import.get(path, set()) & set(lines) else lines
         found = {test for line in wanted for test in by_line.get(line, ())}
         return sorted(found, key=lambda test: (self.seconds[test], test))
+
+    def reach(self, path: str) -> Counter[str]:
+        """Return how many lines of a file each test runs."""
+        return Counter(test for tests in self.lines.get(path, {}).values() for test in tests)
 
     def save(self, path: Path) -> None:
         tests = sorted(self.seconds)

@@ -52,21 +52,14 @@ def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant
     return list(itertools.islice((mutant for mutant in turns if mutant is not None), count))
 
 
-def distance(path: str, test: str) -> tuple[bool, int]:
-    """Return the distance of a test from a source: files with its name are near, then those in folders that mirror its own."""
-    file = test.partition("::")[0]
-    wanted, parts = Path("tests", path).parent.parts, Path(file).parts
-    alike = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(wanted, parts, strict=False)))
-    return Path(path).stem not in file, -alike
-
-
 def stages(covering: Covering, mutant: Mutant, most_seconds: float) -> Iterator[dict[str, list[str]]]:
     """Tests by file, in the order in which they are tried, as many as took `most_seconds` together without a mutant.
 
-    Near tests come first, see `distance`, among them the fastest.
+    Tests in files with the source's name come first, then those that run most of its lines, among them the fastest.
     """
-    tests = covering.tests_of(mutant.path, mutant.lines)
-    tests.sort(key=lambda test: distance(mutant.path, test))
+    tests, reach = covering.tests_of(mutant.path, mutant.lines), covering.reach(mutant.path)
+    stem = Path(mutant.path).stem
+    tests.sort(key=lambda test: (stem not in test.partition("::")[0], -reach[test]))
     seconds = itertools.accumulate(covering.seconds[test] for test in tests)
     files: dict[str, list[str]] = {}
     for test in (test for test, until in zip(tests, seconds, strict=True) if until <= most_seconds):

@@ -309,6 +309,11 @@ def test_illegal_message_is_refused(any_store: Any, wrong: Any, status: PutStatu
     assert any_store.max_physical_offset() == 0
 
 
+def test_longest_topic_is_stored(any_store: Any) -> None:
+    (result,) = put(any_store, message(topic="T" * 127))
+    assert result.status is PutStatus.PUT_OK
+
+
 def test_long_retry_topic_is_stored_in_version_two(any_store: Any) -> None:
     topic = "%RETRY%" + "G" * 200
     (result,) = put(any_store, message(topic=topic))

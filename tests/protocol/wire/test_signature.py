@@ -89,7 +89,7 @@ def test_whatever_is_changed_shows(change) -> None:
     command = RemotingCommand.request(10, {"topic": "T"}, b"x")
     sign(command, ADA)
     change(command)
-    assert not is_signed(command, "secret-of-ada")
+    assert is_signed(command, "secret-of-ada") is False
 
 
 @pytest.mark.parametrize(("version", "taken"), [(399, True), (400, False)], ids=["4.9.3", "later"])

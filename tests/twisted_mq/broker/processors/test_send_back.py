@@ -80,7 +80,10 @@ def test_tries_beyond_the_clients_most_end_in_the_dead_letters() -> None:
     back(peer, level=1, maxReconsumeTimes="1")
     broker.clock.advance(1)
     (again,) = stored(broker, RETRY)
+    counted = broker.controller.statistics.dead_letters
+    assert not counted
     assert back(peer, offset=again.physical_offset, level=1, maxReconsumeTimes="1").code == 0
+    assert {key: counter.times for key, counter in counted.items()} == {"null@T@G@SEND_BACK_TO_DLQ": 1}
     (dead,) = stored(broker, DEAD)
     assert (dead.reconsume_times, dead.properties["DELAY"], dead.properties["RETRY_TOPIC"]) == (2, "0", "T")
     assert dead.properties["ORIGIN_MESSAGE_ID"] == "7F000002000051AF0000000000000000"
