@@ -5,7 +5,8 @@ messages and half messages of transactions, goes to another master, which stores
 counts as sent when that master has acknowledged it with SUCCESS and by no other answer, so a message may be sent twice and is
 never lost. What cannot be sent waits, and holds back what is behind it.
 
-A master that returns asks which messages left, and delivers the others. So its question holds back what has not left yet.
+A returning master asks its slave which messages it has sent away, and delivers the rest itself. So the slave sends nothing new
+for HOLD_SECONDS after that question.
 """
 
 from __future__ import annotations
@@ -60,9 +61,10 @@ HOLD_SECONDS = 5.0
 """The time for which a returning master's question holds messages back; meanwhile that master registers, or asks again."""
 MOST_HELD_SECONDS = 60.0
 """The most that all questions together hold messages back: a stranger may ask, too."""
-LOOK_SECONDS = 0.05
 SETTLE_SECONDS = 2.0
 """The longest wait of a question for sends that are under way: the master that asks waits 3 s (pre_online.ASK_SECONDS)."""
+LOOK_SECONDS = 0.05
+"""The interval at which a question looks whether those sends have ended."""
 
 Key = tuple[object, ...]
 
@@ -125,8 +127,23 @@ class EscapeBridge:
         if self._held_seconds + more <= MOST_HELD_SECONDS:
             self._held_seconds += more
             self._pause(HOLD_SECONDS)
-        while (self._under_way or self._done) and clock.seconds() < now + SETTLE_SECONDS:
+        else:
+            self.log.warn(
+                "questions of a returning master hold nothing back any more, after {n:.0f} s of it: what leaves now may be"
+                " delivered twice",
+                n=self._held_seconds,
+            )
+        while self._is_unsettled and clock.seconds() < now + SETTLE_SECONDS:
             await task.deferLater(clock, LOOK_SECONDS, lambda: None)
+        if self._is_unsettled:
+            self.log.warn(
+                "the returning master is not told of {n} sends that have no answer: it may deliver those messages again",
+                n=len(self._under_way) + len(self._done),
+            )
+
+    @property
+    def _is_unsettled(self) -> bool:
+        return bool(self._under_way or self._done)
 
     def _pause(self, seconds: float) -> None:
         self._paused_until = max(self._paused_until, self.broker.clock.seconds() + seconds)

@@ -176,7 +176,7 @@ class WaitingMessages:
 
     # in place of a lost master
 
-    def act(self, put: Put, hold: Callable[[], Awaitable[None]] | None = None) -> None:
+    def act(self, put: Put, hold: Callable[[], Awaitable[None]]) -> None:
         """Have other masters take what comes due from now on: `put` and `hold` are an EscapeBridge's.
 
         The timer's files are made again from its topic: the master's checkpoint says what it delivered, and whether the

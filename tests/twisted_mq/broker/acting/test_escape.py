@@ -8,6 +8,7 @@ import tempfile
 from typing import Any
 
 from twisted.internet import defer
+from twisted.logger import capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.broker import BrokerInMemory
@@ -312,8 +313,10 @@ class QuestionTests(EscapeCase):
         answer = self.question()
         self.run_for(SETTLE_SECONDS - 0.2)
         self.assertNoResult(answer)
-        self.run_for(0.3)
+        with capturedLogs() as events:
+            self.run_for(0.3)
         self.assertEqual(self.successResultOf(answer).ticks, [])
+        self.assertIn("is not told of 1 sends", "".join(map(formatEvent, events)))
 
     def test_questions_hold_messages_back_for_a_minute_in_all(self) -> None:
         for _ in range(int(MOST_HELD_SECONDS)):
@@ -322,7 +325,9 @@ class QuestionTests(EscapeCase):
                 self.take_one()
             self.run_for(1)
         self.assertEqual(len(self.bodies(self.other)), 1)
-        self.question()
+        with capturedLogs() as events:
+            self.question()
+        self.assertIn("hold nothing back any more, after 60 s", "".join(map(formatEvent, events)))
         self.run_for(HOLD_SECONDS)
         self.take_one()
         self.assertEqual(len(self.bodies(self.other)), 2)
