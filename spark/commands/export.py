@@ -224,17 +224,16 @@ def _delete_leftovers(out: str, left: Sequence[Slice]) -> None:
     for info in system.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True)):
         if info.type == fs.FileType.File and info.base_name.startswith(tuple(begun.values())):
             system.delete_file(info.path)
-    for folder in (_STAGING, FOLDER):
-        _delete_folder(system, f"{root}/{folder}")
+    _delete_folder(system, f"{root}/{FOLDER}")
+    try:
+        _delete_folder(system, f"{root}/{_STAGING}")
+    except OSError as error:  # tasks of a killed export may still write there
+        log.warning("files of a killed export stay for the next one to delete: %s", error)
 
 
 def _delete_folder(system: fs.FileSystem, path: str) -> None:
-    """Delete what killed exports left. Spark's tasks of one may still write there: a later export deletes that."""
     if system.get_file_info(path).type == fs.FileType.Directory:
-        try:
-            system.delete_dir(path)
-        except OSError as error:
-            log.warning("files of a killed export stay for the next one to delete: %s", error)
+        system.delete_dir(path)
 
 
 def _moved(system: fs.FileSystem, root: str, folder_of_spark: str, prefix: str) -> list[Added]:
