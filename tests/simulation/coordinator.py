@@ -236,7 +236,7 @@ class CoordinatorNode(Node):
         """Yield the clients of processes that run; a process that was just started has none yet."""
         for name, client in self.clients.items():
             host = self._made_for[name]
-            if host is self.world.network.host(name) and not host.has_ended:
+            if not host.has_ended:
                 yield host, client
 
     def near_client(self, host: VirtualHost) -> StaleCoordinator:

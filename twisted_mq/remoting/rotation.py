@@ -197,4 +197,4 @@ class Rotation:
             connection.go_on()
         except Exception:
             connection.abort()
-            self.log.failure("work failed, connection closed: {connection}", connection=connection)
+            self.log.failure("work failed in its turn: {connection}", connection=connection)

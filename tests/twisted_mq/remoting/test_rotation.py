@@ -191,7 +191,7 @@ class RotationCase(SynchronousTestCase):
         rotation, called = Rotation(clock), list[str]()
 
         def round_of(shares: int, turns: int) -> list[str]:
-            """Return the shares that have turns before the next poll; each wants two of them."""
+            """Return the shares that have turns before the next poll; each wants so many."""
             del called[:]
             for number in range(shares * turns):
                 rotation.call(f"{number % shares}", functools.partial(work, f"{number % shares}"))

@@ -72,6 +72,18 @@ class WriteServiceTests(SynchronousTestCase):
         self.clock.advance(0)
         self.assertEqual(len(self.transport.value()), HEADER_BYTES + 1000)
 
+    def test_a_link_whose_work_fails_in_its_turn_is_closed(self) -> None:
+        self.in_a_crowd()
+        self.writer.resumeProducing()
+        self.log.read_log = self.fails  # type: ignore[method-assign]
+        self.clock.advance(0)
+        self.assertTrue(self.transport.disconnected)
+        self.assertEqual(len(self.flushLoggedErrors(MemoryError)), 1)
+
+    @staticmethod
+    def fails(offset: int, size: int) -> bytes:
+        raise MemoryError
+
     def test_a_slave_that_is_gone_has_no_turn(self) -> None:
         self.in_a_crowd()
         self.writer.resumeProducing()
