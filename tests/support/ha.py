@@ -13,7 +13,7 @@ from twisted.python import failure
 from twisted_mq.broker.ha.client import HAClient
 from twisted_mq.broker.ha.service import HAService
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.protocol.layouts.ha import TransferDecoder, encode_report
+from twisted_mq.protocol.layouts.ha import TransferDecoder, encode_confirms, encode_report
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.storage.config import FlushDiskType, StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage
@@ -106,6 +106,10 @@ class SlaveByHand(protocol.Protocol):
 
     def report(self, offset: int) -> None:
         self.transport.write(encode_report(offset))
+
+    def confirm(self, session: int) -> None:
+        """Report from now on in that session of the master's."""
+        self.transport.write(encode_confirms(session))
 
     @property
     def marks(self) -> list[int]:

@@ -87,9 +87,10 @@ class HAService:
     def replicated_in_session(self, offset: int) -> defer.Deferred[bool]:
         """Like `replicated`, for this broker and at least one slave that confirms this master's present session."""
         copies = max(2, self._options.in_sync_replicas)
-        return _wait(self.ordered_transfers, offset, copies, self._confirmed_offsets())
+        return _wait(self.ordered_transfers, offset, copies, self.confirmed_offsets())
 
-    def _confirmed_offsets(self) -> Sequence[int]:
+    def confirmed_offsets(self) -> Sequence[int]:
+        """Return what each slave that confirms this master's present session has acknowledged."""
         return self.accept.confirmed_offsets(self.master_session())
 
     def _changed(self) -> None:
@@ -100,7 +101,7 @@ class HAService:
                 self.transfers.acknowledged(self.accept.acknowledged_offsets())
         if self.ordered_transfers:
             with self._late.together():
-                self.ordered_transfers.acknowledged(self._confirmed_offsets())
+                self.ordered_transfers.acknowledged(self.confirmed_offsets())
 
     def runtime_info(self) -> HARuntimeInfo:
         """Return the answer to GET_BROKER_HA_STATUS (Apache: DefaultHAService.getRuntimeInfo)."""

@@ -37,7 +37,8 @@ class HealthParts(Protocol):
 class MasterHealth:
     """The health of a master, by its slave's acknowledgements. `confirmed` is the offset up to which both brokers hold the log.
 
-    The log at the start of the process counts as confirmed, so that a master without its slave hands it out.
+    The log at the start of the process counts as confirmed, so that a master without its slave hands it out. After that
+    only what a slave acknowledges in this master's session counts: a slave may have told meanwhile that all is consumed.
     """
 
     def __init__(self, broker: HealthParts, monotonic: Callable[[], float]) -> None:
@@ -52,7 +53,7 @@ class MasterHealth:
 
     def acknowledged(self) -> bool:
         """Handle a slave's report or departure. Returns True if more is confirmed than before."""
-        held = max(self._accept.acknowledged_offsets(), default=0)
+        held = max(self._ha.confirmed_offsets(), default=0)
         if held <= self.confirmed:
             return False
         self.confirmed = held

@@ -114,7 +114,9 @@ class MasterTests(SynchronousTestCase):
         self.assertIn("its slave's copy does not count", self.look() or "")
 
     def test_what_the_slave_acknowledged_is_confirmed_for_good(self) -> None:
+        self.master.ha.master_session = lambda: 7
         slave = join_by_hand(self.network, "slave")
+        slave.confirm(7)
         slave.report(self.master.end)
         end = self.master.put(2)
         run(self.network, 0.1)
@@ -125,6 +127,24 @@ class MasterTests(SynchronousTestCase):
         slave.transport.abortConnection()
         self.look(0.25)
         self.assertEqual(self.health.confirmed, end)
+
+    def test_what_the_slave_acknowledged_in_another_session_is_not_confirmed(self) -> None:
+        """Its group may have told that all is consumed: a consumer that got this would get it behind a newer term."""
+        slave, before, session = join_by_hand(self.network, "slave"), self.master.end, 7
+        self.master.ha.master_session = lambda: session
+        slave.confirm(6)
+        end = self.master.put(2)
+        slave.report(end)
+        run(self.network, 0.1)
+        self.assertEqual((self.health.acknowledged(), self.health.confirmed), (False, before))
+        slave.confirm(7)
+        run(self.network, 0.1)
+        self.assertEqual((self.health.acknowledged(), self.health.confirmed), (True, end))
+        session = 0
+        slave.confirm(0)
+        slave.report(self.master.put(1))
+        run(self.network, 0.1)
+        self.assertEqual((self.health.acknowledged(), self.health.confirmed), (False, end))
 
     def test_slave_with_more_than_a_recovered_master_is_named(self) -> None:
         self.master.ha.accept.recovered()
