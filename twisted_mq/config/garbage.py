@@ -27,8 +27,9 @@ LEAST_GROWTH = 2_000_000
 """Blocks, about 200 MB."""
 MOST_BLOCKS = 20_000_000
 """About 2 GB: more than the budgets of a daemon allow (docs/explanation/architecture.md)."""
-BUSY = 0.5
-"""The share of the time between two decisions in which a busy process used a processor, or waited for one."""
+BUSY = 0.1
+"""The share of the time between two decisions in which a busy process used a processor, or waited for one. A broker under siege
+is half idle for ten seconds now and then, and a search of all stopped it for 1.5 s then."""
 LOOK_SECONDS = 2.0
 """The interval of the decision whether to look at everything."""
 IDLE_LOOKS = 5

@@ -136,7 +136,7 @@ def test_process_under_a_load_that_has_just_begun_is_not_idle(collector: Collect
     collector.looks.is_aside, collector.blocks = True, 3 * LEAST_GROWTH
     collector.calls.clear()
     searched = []
-    for share in (BUSY + 0.1, *[BUSY] * (IDLE_LOOKS - 1), BUSY + 0.1, *[BUSY] * IDLE_LOOKS):
+    for share in (2 * BUSY, *[BUSY / 2] * (IDLE_LOOKS - 1), 2 * BUSY, *[BUSY / 2] * IDLE_LOOKS):
         collector.now += LOOK_SECONDS
         collector.used += share * LOOK_SECONDS
         collector.looks.look_at_all()
