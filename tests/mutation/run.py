@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 
 import attrs
 
@@ -88,12 +89,20 @@ def copy_of_tree() -> Iterator[Path]:
         yield copy
 
 
-def environment(copy: Path) -> dict[str, str]:
+def environment(copy: Path, keeps_bytecode: bool = False) -> dict[str, str]:
     """Programs that tests start import from the copy too.
 
-    They keep no bytecode: Python takes the old one for a source that changed within the same second to the same size.
+    While a file is changed they keep no bytecode: Python takes the old one for a source that changed within the same second
+    to the same size.
     """
-    return os.environ | {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent)}
+    return os.environ | own | {"PYTHONDONTWRITEBYTECODE": "" if keeps_bytecode else "1"}
+
+
+def compile_once(copy: Path) -> None:
+    """Have Python compile the unchanged sources, and pytest the tests: else each child of the host does."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *TESTS]
+    subprocess.run(command, cwd=copy, env=environment(copy, keeps_bytecode=True), check=True, stdout=subprocess.DEVNULL)
 
 
 @attrs.define
@@ -104,7 +113,7 @@ class Trial:
     covering: Covering
     most_seconds: float
     _host: subprocess.Popen[str]
-    _writes: int = 0
+    _changes: int = 0
 
     @classmethod
     @contextmanager
@@ -121,8 +130,10 @@ class Trial:
     def outcome(self, mutant: Mutant) -> str:
         """Run the tests against a mutant. Return SURVIVED, NOT_RUN or one of the words in KILLED."""
         path = self.copy / mutant.path
-        source = path.read_bytes()
-        self._write(path, mutant.apply(source))
+        source, kept = path.read_bytes(), path.stat()
+        path.write_bytes(mutant.apply(source))
+        self._changes += 1
+        os.utime(path, (self._changes, self._changes))  # a time of its own: no bytecode is of this second
         try:
             outcome = NOT_RUN
             for tests in stages(self.covering, mutant, self.most_seconds):
@@ -132,13 +143,8 @@ class Trial:
                 outcome = SURVIVED
             return outcome
         finally:
-            self._write(path, source)
-
-    def _write(self, path: Path, source: bytes) -> None:
-        """Give the file a time of its own too: Python knows compiled modules by time in seconds and size."""
-        path.write_bytes(source)
-        self._writes += 1
-        os.utime(path, (self._writes, self._writes))
+            path.write_bytes(source)
+            os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))
 
     def _run(self, tests: dict[str, list[str]]) -> str:
         seconds = sum(self.covering.seconds[test] for ids in tests.values() for test in ids)
@@ -156,12 +162,19 @@ class Trial:
         return answer
 
 
-def cover(copy: Path) -> Covering:
-    """The covering of all of TESTS; the part of a file is measured again when it or a mutated package has changed."""
+def cover(copies: list[Path]) -> Covering:
+    """The covering of all of TESTS; the part of a file is measured again when it or a mutated package has changed.
+
+    In each copy of the tree the tests of one folder run at a time.
+    """
+    copy = copies[0]
     sources = sorted(file for package in PACKAGES for file in (copy / package).rglob("*.py"))
     of_sources = digest(b"".join(str(file.relative_to(copy)).encode() + file.read_bytes() for file in sources))
-    parts = {}
-    for folder in TESTS:
+    free: SimpleQueue[Path] = SimpleQueue()
+    for one in copies:
+        free.put(one)
+
+    def parts(folder: str) -> list[Path]:
         files = [str(file.relative_to(copy)) for file in sorted((copy / folder).rglob("test_*.py"))]
         own = {
             name: KEPT / f"{name.replace('/', '-')}-{of_sources}-{digest((copy / name).read_bytes())}" for name in files
@@ -169,17 +182,23 @@ def cover(copy: Path) -> Covering:
         missing = [name for name in files if not own[name].exists()]
         if missing:
             print(f"finding out which lines {len(missing)} files of {folder} run", flush=True)
-            found = _measured(copy, missing)
+            found = _measured(free, missing, KEPT / f"measured-{folder.replace('/', '-')}.json")
             for name in missing:
                 found.of_file(name).save(own[name])
-        parts |= own
-    return Covering.joined(map(Covering.load, parts.values()))
+        return list(own.values())
+
+    with ThreadPoolExecutor(len(copies)) as threads:
+        return Covering.joined(map(Covering.load, itertools.chain.from_iterable(threads.map(parts, TESTS))))
 
 
-def _measured(copy: Path, files: list[str]) -> Covering:
-    path = KEPT / "measured.json"
+def _measured(free: SimpleQueue[Path], files: list[str], path: Path) -> Covering:
+    """Run test files with coverage in a copy of the tree that is free; what they run is kept at `path`, too."""
     command = [sys.executable, "-m", "tests.mutation.covering", str(path), ",".join(PACKAGES), *files]
-    subprocess.run(command, cwd=copy, env=environment(copy), check=True, stdout=subprocess.DEVNULL)
+    copy = free.get()
+    try:
+        subprocess.run(command, cwd=copy, env=environment(copy), check=True, stdout=subprocess.DEVNULL)
+    finally:
+        free.put(copy)
     return Covering.load(path)
 
 
@@ -218,7 +237,9 @@ def try_all(
         outcome = results.get(keys[mutant])
         return outcome in KILLED or (outcome is not None and (not options.again or mutant.name in explained))
 
-    covering = cover(copies[0])
+    covering = cover(copies)
+    for copy in copies:
+        compile_once(copy)
     left = [(number, mutant) for number, mutant in enumerate(chosen, 1) if not is_known(mutant)]
     waiting = iter(left)
 

@@ -166,5 +166,5 @@ def test_mutants_that_a_test_notices_are_killed_and_others_told(tree: Path, tmp_
 def test_tests_that_cannot_be_loaded_are_an_error(tree: Path) -> None:
     (tree / "tests" / "goods" / "test_broken.py").write_text("import nothing_of_this_name")
     with pytest.raises(subprocess.CalledProcessError):
-        run.cover(tree)
+        run.cover([tree])
     assert not list(run.KEPT.glob("tests-goods-*"))
