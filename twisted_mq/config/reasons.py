@@ -10,6 +10,7 @@ _THREADS = "one thread answers all requests: there are no thread pools and no qu
 _TURNS = (
     "requests are bounded by memory (maxHeldBytes) and by time (waitTimeMillsInSendQueue and the like), not by number"
 )
+_OWN = "of a server's own requests to one connection at most 1,000 wait for their answer"
 _NETTY = "for Netty only: all connections share one event loop here"
 _BUFFERS = "socket buffers are left to the system; maxUnsentBytes limits unsent data"
 _CALLS = "for the client inside the broker, which has one connection to each peer and a timeout for each call"
@@ -54,9 +55,10 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
         "ackThreadPoolQueueCapacity", "adminBrokerThreadPoolQueueCapacity", "clientManagerThreadPoolQueueCapacity",
         "consumerManagerThreadPoolQueueCapacity", "endTransactionPoolQueueCapacity", "heartbeatThreadPoolQueueCapacity",
         "loadBalanceThreadPoolQueueCapacity", "putThreadPoolQueueCapacity", "queryThreadPoolQueueCapacity",
-        "replyThreadPoolQueueCapacity", "litePullThreadPoolQueueCapacity", "serverAsyncSemaphoreValue",
+        "replyThreadPoolQueueCapacity", "litePullThreadPoolQueueCapacity",
         "serverOnewaySemaphoreValue", "enableNetWorkFlowControl",
     ),
+    _OWN: ("serverAsyncSemaphoreValue",),
     _NETTY: (
         "serverCallbackExecutorThreads", "serverNettyWorkerGroupEnable", "serverPooledByteBufAllocatorEnable",
         "serverSelectorThreads", "serverWorkerThreads", "useEpollNativeSelector", "enableShutdownGracefully",

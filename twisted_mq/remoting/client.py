@@ -26,6 +26,8 @@ from twisted_mq.remoting.outbox import Outbox
 from twisted_mq.remoting.socket_channel import SocketChannel, Traffic
 
 Connect = Callable[[str, int], interfaces.IStreamClientEndpoint]
+MOST_AWAITED = 65_535
+"""The most requests of one connection that wait for their answer (Apache: clientAsyncSemaphoreValue)."""
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -93,6 +95,7 @@ class RemotingClient:
             self.processors,
             reactor,
             max_frame_bytes,
+            MOST_AWAITED,
             sign=completes or _completes(namespace, credentials),
             channel_lost=self._channel_lost,
             pause_reading=False,

@@ -62,8 +62,9 @@ class Traffic:
     processors: Mapping[int, Processor]
     clock: interfaces.IReactorTime
     max_frame_bytes: int = MAX_FRAME_BYTES
-    max_awaited: int = 65_535
-    """The most own requests of one channel that wait for their answer (Apache: clientAsyncSemaphoreValue)."""
+    max_awaited: int = 1_000
+    """The most own requests of one channel that wait for their answer. Each costs 15 us when the peer goes, all in one turn; a
+    peer may have a server send requests to it, by asking for figures of its own."""
     sign: Callable[[RemotingCommand], None] | None = None
     """Signs own requests just before they leave."""
     pause_reading: bool = True

@@ -98,6 +98,23 @@ def test_running_info_is_asked_of_the_consumer() -> None:
     assert (answer.code, answer.body, answer.opaque) == (0, b'{"jstack":"x"}', request.opaque)
 
 
+def test_requests_to_one_consumer_are_bounded() -> None:
+    """A consumer that asks for its own figures, and answers nothing, would make the turn long in which it goes."""
+    broker = BrokerInMemory()
+    consumer = broker.connect()
+    heartbeat(consumer, "C", "T", client_id="one")
+    fields = {"consumerGroup": "C", "clientId": "one"}
+    most = broker.traffic.max_awaited
+    for _ in range(most):
+        consumer.send(RemotingCommand(RequestCode.GET_CONSUMER_RUNNING_INFO, language="JAVA", ext_fields=fields))
+    assert (len(consumer.received()), most) == (most, 1000)
+    answer = consumer.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
+    assert (answer.code, answer.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        f"invoke consumer <C> <one> Exception: {most} requests to {PEER} wait for an answer",
+    )
+
+
 def test_a_consumer_that_does_not_answer_is_a_timeout() -> None:
     broker = BrokerInMemory()
     consumer, peer = broker.connect(), broker.connect()
