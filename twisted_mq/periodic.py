@@ -11,6 +11,8 @@ from twisted_mq.logs import Logger
 
 TOO_SOON = 0.01
 """The part of its interval by which a turn may come early: timers of an event loop use another clock than its time."""
+LONG_SECONDS = 0.1
+"""Work that takes longer before it returns is logged, because no peer was served meanwhile."""
 
 
 class PeriodicJob:
@@ -50,7 +52,12 @@ class PeriodicJob:
 
     def _turn(self) -> None:
         self._timer = None
-        defer.maybeDeferred(self._work).addCallbacks(self._went_well, self._failed)
+        began = self._clock.seconds()
+        result = defer.maybeDeferred(self._work)
+        seconds = self._clock.seconds() - began
+        if seconds > LONG_SECONDS:
+            self.log.warn("long turn: seconds={seconds} job={name}", seconds=round(seconds, 3), name=self._name)
+        result.addCallbacks(self._went_well, self._failed)
 
     def _went_well(self, _: object) -> None:
         self._failing = False

@@ -8,7 +8,7 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.periodic import PeriodicJob
+from twisted_mq.periodic import LONG_SECONDS, PeriodicJob
 
 
 class PeriodicJobCase(SynchronousTestCase):
@@ -40,6 +40,15 @@ class PeriodicJobCase(SynchronousTestCase):
             self.result = lambda: None
             self.clock.advance(5)
         self.assertEqual(self.turns, 8)
+
+    def test_work_that_takes_long_is_logged(self) -> None:
+        for seconds, lines in ((LONG_SECONDS + 0.001, ["long turn: seconds=0.101 job=saving"]), (LONG_SECONDS / 2, [])):
+            self.result = lambda seconds=seconds: setattr(self.clock, "rightNow", self.clock.rightNow + seconds)
+            with (
+                self.assertLogs("twisted_mq.periodic") if lines else self.assertNoLogs("twisted_mq.periodic") as logged
+            ):
+                self.clock.advance(5)
+            self.assertEqual([one.getMessage() for one in logged.records] if lines else [], lines)
 
     def test_a_turn_that_waits_is_not_overtaken(self) -> None:
         waiting: defer.Deferred[None] = defer.Deferred()
