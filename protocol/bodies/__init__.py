@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from twisted_mq.protocol.bodies.codec import decode_body as decode_body
     from twisted_mq.protocol.bodies.codec import decode_value as decode_value
     from twisted_mq.protocol.bodies.codec import encode_body as encode_body
+    from twisted_mq.protocol.bodies.codec import encode_row as encode_row
+    from twisted_mq.protocol.bodies.codec import encode_with_rows as encode_with_rows
     from twisted_mq.protocol.bodies.codec import to_value as to_value
     from twisted_mq.protocol.bodies.connections import *
     from twisted_mq.protocol.bodies.consumer_running import *
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 HOMES = homes(
     {
         "twisted_mq.protocol.bodies.auth": ("AccessWrapper AclInfo PolicyEntryInfo PolicyInfo UserInfo"),
-        "twisted_mq.protocol.bodies.codec": ("decode_body decode_value encode_body to_value"),
+        "twisted_mq.protocol.bodies.codec": (
+            "decode_body decode_value encode_body encode_row encode_with_rows to_value"
+        ),
         "twisted_mq.protocol.bodies.connections": (
             "Connection ConsumerConnection ProducerConnection ProducerInfo ProducerTableInfo"
         ),

@@ -8,10 +8,11 @@ Written: members sorted, those that are None left out, as Apache's writer does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TypeVar, cast, get_args, get_origin
 
 import attrs
+import msgspec
 
 from twisted_mq.protocol.bodies.readers import WrongValue, reader_for
 from twisted_mq.protocol.bodies.types import wire_name
@@ -20,7 +21,7 @@ from twisted_mq.protocol.text.fastjson import Json, ObjectKey, dumps, loads
 
 Body = TypeVar("Body")
 
-_PLAIN_TYPES = {str, int, float, bool, type(None)}
+_PLAIN_TYPES = {str, int, float, bool, type(None), msgspec.Raw}
 
 
 def _name_of(body_class: type) -> str:
@@ -81,3 +82,13 @@ def _to_key(key: object) -> str | int:
 def encode_body(body: object, standard: bool = False) -> bytes:
     """Return the JSON of a body, or of a list of bodies; `standard` quotes the keys that the dialect leaves bare."""
     return dumps(to_value(body), standard, sort=False)
+
+
+def encode_row(name: str, row: object) -> bytes:
+    """Return the JSON of a table's row with its name."""
+    return dumps(name) + b":" + encode_body(row)
+
+
+def encode_with_rows(body: attrs.AttrsInstance, member: str, rows: Iterable[bytes]) -> bytes:
+    """Return what `encode_body` does, with these rows from `encode_row` as the table that the attribute `member` is."""
+    return encode_body(attrs.evolve(body, **{member: msgspec.Raw(b"{" + b",".join(rows) + b"}")}))

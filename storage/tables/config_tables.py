@@ -14,8 +14,6 @@ import abc
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
-import attrs
-
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     DataVersion,
@@ -27,6 +25,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.bodies.codec import decode_body, to_value
 from twisted_mq.protocol.text.fastjson import dumps
 from twisted_mq.storage.files.json_file import JsonFile, LoadAction
+from twisted_mq.storage.tables.kept_rows import KeptRows
 
 TOPIC_GROUP_SEPARATOR = "@"
 
@@ -82,24 +81,14 @@ class _Written(bytes):
     """A value of a table as written in the file."""
 
 
-@attrs.define
-class _Rows:
-    """The rows of one table as they were last written: only changed rows are encoded again."""
+def _kept_rows() -> KeptRows:
+    return KeptRows(lambda name, row: dumps(name) + b":" + _pretty(to_value(row), _ROW))
 
-    _known: dict[str, tuple[object, bytes]] = attrs.field(factory=dict, eq=False)
 
-    def text(self, table: Mapping[str, object]) -> _Written:
-        """Return the text of the table. Rows are compared by identity, not by content: they never change."""
-        if not table:
-            self._known = {}
-            return _Written(b"{}")
-        known, self._known = self._known, {}
-        for name, row in table.items():
-            before = known.get(name)
-            if before is None or before[0] is not row:
-                before = row, dumps(name) + b":" + _pretty(to_value(row), _ROW)
-            self._known[name] = before
-        return _Written(b"{" + _ROW + (b"," + _ROW).join([text for _, text in self._known.values()]) + _ROW[:-1] + b"}")
+def _written(rows: KeptRows, table: Mapping[str, object]) -> _Written:
+    """Return the text of a table."""
+    texts = rows.texts(table)
+    return _Written(b"{" + _ROW + (b"," + _ROW).join(texts) + _ROW[:-1] + b"}" if texts else b"{}")
 
 
 class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
@@ -107,7 +96,7 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(TopicConfigSerializeWrapper, data))
-        self._rows = _Rows()
+        self._rows = _kept_rows()
         self.topics: dict[str, TopicConfig] = {}
 
     def _fill(self, body: TopicConfigSerializeWrapper) -> None:
@@ -119,7 +108,7 @@ class TopicTable(ConfigTable[TopicConfigSerializeWrapper]):
         return TopicConfigSerializeWrapper(dict(self.topics), self.data_version)
 
     def _text(self, body: TopicConfigSerializeWrapper) -> bytes:
-        rows = self._rows.text(body.topic_config_table)
+        rows = _written(self._rows, body.topic_config_table)
         return pretty({"dataVersion": to_value(body.data_version), "topicConfigTable": rows})
 
 
@@ -128,7 +117,7 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
 
     def __init__(self, path: str) -> None:
         super().__init__(path, lambda data: decode_body(SubscriptionGroupWrapper, data))
-        self._rows = _Rows()
+        self._rows = _kept_rows()
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         self.forbidden: dict[str, dict[str, int]] = {}
 
@@ -143,7 +132,7 @@ class SubscriptionGroupTable(ConfigTable[SubscriptionGroupWrapper]):
         return SubscriptionGroupWrapper(dict(self.groups), self.data_version, forbidden)
 
     def _text(self, body: SubscriptionGroupWrapper) -> bytes:
-        rows = self._rows.text(body.subscription_group_table)
+        rows = _written(self._rows, body.subscription_group_table)
         rest = {"dataVersion": body.data_version, "forbiddenTable": body.forbidden_table}
         return pretty({name: to_value(member) for name, member in rest.items()} | {"subscriptionGroupTable": rows})
 

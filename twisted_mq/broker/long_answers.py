@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import attrs
 
@@ -18,6 +18,7 @@ from twisted_mq.turns import Turns, Work, if_connected, outcome, then, while_con
 
 Key = TypeVar("Key", bound=Hashable)
 Row = TypeVar("Row")
+Encode = Callable[[Any], bytes]
 
 MAX_BODY_BYTES = MAX_FRAME_BYTES - 64 * 1024
 QUEUE_BYTES = 100
@@ -72,25 +73,26 @@ class LongAnswers:
         command: RemotingCommand,
         body: Callable[[], Work[object]],
         version: Callable[[], object] = object,
+        encode: Encode = encode_body,
     ) -> Answer:
         """Like `report`, but use the same bytes for all requests that came before they were made, or that want the same version.
 
         A request that waits holds no rows. Leave out `version` if the rows have none that changes with each of them.
         """
         self._asked += 1
-        work = if_connected(channel, self._same(command.code, self._asked, body, version))
+        work = if_connected(channel, self._same(command.code, self._asked, body, version, encode))
         return then(self.turns.run(command.code, work), lambda data: _fitting(command, data))
 
     def _same(
-        self, code: int, number: int, body: Callable[[], Work[object]], version: Callable[[], object]
+        self, code: int, number: int, body: Callable[[], Work[object]], version: Callable[[], object], encode: Encode
     ) -> Work[bytes]:
         kept = self._kept.get(code)
         if kept is None or (kept.asked < number and kept.version != version()):
             asked, made_of = self._asked, version()
-            kept = self._kept[code] = KeptAnswer(asked, made_of, (yield from self._encoded(body())))
+            kept = self._kept[code] = KeptAnswer(asked, made_of, (yield from self._encoded(body(), encode)))
         return kept.body
 
-    def _encoded(self, body: Work[object]) -> Work[bytes]:
+    def _encoded(self, body: Work[object], encode: Encode = encode_body) -> Work[bytes]:
         long = False
         try:
             while True:
@@ -98,9 +100,9 @@ class LongAnswers:
                 long = True
         except StopIteration as made:
             if not long:
-                return encode_body(made.value)
+                return encode(made.value)
             value = made.value
-        return (yield from outcome(self.in_thread(encode_body, value)))
+        return (yield from outcome(self.in_thread(encode, value)))
 
 
 def check_rows(count: int, bytes_each: int = QUEUE_BYTES) -> None:

@@ -63,8 +63,8 @@ class Traffic:
     clock: interfaces.IReactorTime
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_awaited: int = 1_000
-    """The most own requests of one channel that wait for their answer. Each costs 15 us when the peer goes, all in one turn; and a
-    peer can have a server send requests to it, by asking for its own running info."""
+    """The most own requests of one channel that wait for their answer. Each costs 15 us when the peer goes, all in one turn.
+    A peer can have a server send requests to it, by asking for its own running info."""
     sign: Callable[[RemotingCommand], None] | None = None
     """Signs own requests just before they leave."""
     pause_reading: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -14,6 +15,7 @@ from twisted_mq import turns
 from twisted_mq.broker import long_answers
 from twisted_mq.broker.clients import consumer_offset_manager
 from twisted_mq.broker.long_answers import QUEUE_BYTES, ROWS_OF_SLICE
+from twisted_mq.broker.processors import admin_topics
 from twisted_mq.protocol.bodies import (
     ConsumerOffsetSerializeWrapper,
     ConsumeStats,
@@ -165,11 +167,11 @@ def test_those_that_wait_for_a_table_share_one_that_is_no_older_than_what_they_a
 ) -> None:
     encoded: list[int] = []
 
-    def counted(body: TopicConfigAndMappingSerializeWrapper) -> bytes:
+    def counted(body: TopicConfigAndMappingSerializeWrapper, *rows: Any) -> bytes:
         encoded.append(len(body.topic_config_table))
         return encode_body(body)
 
-    monkeypatch.setattr(long_answers, "encode_body", counted)
+    monkeypatch.setattr(admin_topics, "encode_with_rows", counted)
     broker = BrokerInMemory()
     topics = [TopicConfig(topic_name=f"T{number}") for number in range(2 * ROWS_OF_SLICE)]
     broker.controller.topics.update(topics)

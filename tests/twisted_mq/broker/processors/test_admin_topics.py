@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from twisted.internet import defer
 from twisted.logger import capturedLogs, formatEvent
 
 from tests.support.broker import BrokerInMemory, Peer, anywhere
+from twisted_mq.broker.processors import admin_topics
 from twisted_mq.protocol.bodies import (
     DataVersion,
     MessageQueue,
@@ -22,6 +24,7 @@ from twisted_mq.protocol.bodies import (
     TopicStatsTable,
     decode_body,
     encode_body,
+    encode_row,
 )
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -249,6 +252,36 @@ def test_group_is_made_altered_listed_and_deleted() -> None:
     assert [key for key in broker.controller.statistics.gets if key.startswith("T@")] == ["T@H"]
     assert broker.controller.groups.groups.get("G") is None
     assert broker.controller.offsets.offsets == {"T@G": {0: 1}}
+
+
+@pytest.mark.parametrize(
+    ("code", "body_class", "change"),
+    [
+        (201, SubscriptionGroupWrapper, lambda peer, name: put_group(peer, SubscriptionGroupConfig(name))),
+        (21, TopicConfigAndMappingSerializeWrapper, lambda peer, name: peer.ask(UPDATE, header(name))),
+    ],
+)
+def test_whole_tables_encode_only_rows_that_changed(
+    monkeypatch: pytest.MonkeyPatch, code: int, body_class: type, change: Callable[[Peer, str], object]
+) -> None:
+    encoded: list[str] = []
+
+    def noted(name: str, row: object) -> bytes:
+        encoded.append(name)
+        return encode_row(name, row)
+
+    monkeypatch.setattr(admin_topics, "encode_row", noted)
+    broker = BrokerInMemory(queue_end=anywhere)
+    peer = broker.connect()
+    for name in ("One", "Two"):
+        change(peer, name)
+    first = peer.ask(code).body
+    assert {"One", "Two"} <= set(encoded)
+    encoded.clear()
+    change(peer, "Three")
+    second = peer.ask(code).body
+    assert encoded == ["Three"]
+    assert first != second == encode_body(decode_body(body_class, second))
 
 
 @pytest.mark.parametrize("count", [-1, 65536, 2**31 - 1])
