@@ -17,7 +17,14 @@ from twisted_mq.storage.errors import DiskFailed, StoreClosed, StoreFull
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.descriptors import is_shortage
 from twisted_mq.storage.files.directory import StoreDirectory
-from twisted_mq.storage.files.system_calls import Allocate, Sync, fdatasync, posix_fallocate
+from twisted_mq.storage.files.system_calls import (
+    Allocate,
+    Sync,
+    SyncFileSystems,
+    fdatasync,
+    posix_fallocate,
+    sync_file_systems,
+)
 from twisted_mq.storage.flushing.commit_service import CommitService
 from twisted_mq.storage.flushing.flush import FlushCallback, FlushService
 from twisted_mq.storage.flushing.index_flush import IndexFlush
@@ -86,6 +93,7 @@ class FileMessageStore:
         committed: Callable[[], None] = lambda: None,
         allocate: Allocate = posix_fallocate,
         sync: Sync = fdatasync,
+        sync_file_systems: SyncFileSystems = sync_file_systems,
         monotonic: Callable[[], float] = time.monotonic,
         threads: Threads = SYSTEM_THREADS,
     ) -> None:
@@ -94,6 +102,7 @@ class FileMessageStore:
         self._now_ms = now_ms
         self._allocate = allocate
         self._sync = sync
+        self._sync_file_systems = sync_file_systems
         self._monotonic = monotonic
         self._threads = threads
         self._paths = config.paths
@@ -174,7 +183,15 @@ class FileMessageStore:
     def _recover(self, clean: bool) -> None:
         self._make_parts()
         self._checkpoint = Checkpoint.load(self._paths.checkpoint)
-        recovery = Recovery(self.config, self._log, self._queues, self._checkpoint, clean=clean, sync=self._sync)
+        recovery = Recovery(
+            self.config,
+            self._log,
+            self._queues,
+            self._checkpoint,
+            clean=clean,
+            sync=self._sync,
+            sync_file_systems=self._sync_file_systems,
+        )
         self.recovery_report = recovery.report
         recovery.run()
         report = self.recovery_report

@@ -94,7 +94,7 @@ class MappedFile:
         """
         created = cls(path, first_offset, size, allocate, mappings)
         try:
-            with created._open(os.O_CREAT) as descriptor:
+            with created._open(os.O_RDWR | os.O_CREAT) as descriptor:
                 if os.fstat(descriptor).st_size:
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
                 os.ftruncate(descriptor, size)
@@ -107,8 +107,8 @@ class MappedFile:
         return created
 
     @contextmanager
-    def _open(self, flags: int = 0) -> Iterator[int]:
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+    def _open(self, flags: int = os.O_RDWR) -> Iterator[int]:
+        descriptor = os.open(self.path, os.O_CLOEXEC | flags, 0o644)
         try:
             yield descriptor
         finally:
@@ -200,11 +200,20 @@ class MappedFile:
         self.wrote = position
         self.allocated = position
 
-    def data_end(self) -> int:
-        """Return the position after the file's first run of disk blocks with data; everything after it may be zeros."""
-        with self._open() as descriptor:
-            start, end = next(data_ranges(descriptor, 0, self.size), (0, 0))
-            return end if start == 0 else 0
+    def peek(self, position: int, size: int) -> bytes | memoryview:
+        """Return the same bytes as `readable`, without mapping the file for them."""
+        mapped = self._readable or self.open_view
+        if mapped is not None:
+            return mapped[position : position + size]
+        with self._open(os.O_RDONLY) as descriptor:
+            return os.pread(descriptor, size, position)
+
+    def first_data(self) -> tuple[bytes, bool]:
+        """Return the file's data up to its first hole, and whether that is all of its data."""
+        with self._open(os.O_RDONLY) as descriptor:
+            ranges = data_ranges(descriptor, 0, self.size)
+            start, end = next(ranges, (0, 0))
+            return (b"", False) if start else (os.pread(descriptor, end, 0), next(ranges, None) is None)
 
     def clear_from(self, position: int, before: Callable[[], None] = lambda: None) -> int:
         """Zero everything after `position`, so that no later recovery takes it for data; return the bytes cleared.
@@ -214,11 +223,11 @@ class MappedFile:
         """
         with self._open() as descriptor:
             ranges = data_ranges(descriptor, position, self.size)
-            return sum(self._clear(start, end, before) for start, end in ranges)
+            return sum(self._clear(descriptor, start, end, before) for start, end in ranges)
 
-    def _clear(self, start: int, end: int, before: Callable[[], None]) -> int:
+    def _clear(self, descriptor: int, start: int, end: int, before: Callable[[], None]) -> int:
         cleared = 0
-        for data in self._chunks(start, end):
+        for data in _chunks(descriptor, start, end):
             if data.count(0) != len(data):
                 before()
                 self.view[start : start + len(data)] = bytes(len(data))
@@ -228,13 +237,11 @@ class MappedFile:
 
     def has_data(self) -> bool:
         """Return whether any byte of the file is not zero."""
-        with self._open() as descriptor:
-            ranges = list(data_ranges(descriptor, 0, self.size))
-        return any(chunk.count(0) != len(chunk) for start, end in ranges for chunk in self._chunks(start, end))
-
-    def _chunks(self, start: int, end: int) -> Iterator[bytes]:
-        for first in range(start, end, _CLEAR_CHUNK):
-            yield bytes(self.view[first : min(end, first + _CLEAR_CHUNK)])
+        with self._open(os.O_RDONLY) as descriptor:
+            ranges = data_ranges(descriptor, 0, self.size)
+            return any(
+                chunk.count(0) != len(chunk) for start, end in ranges for chunk in _chunks(descriptor, start, end)
+            )
 
     def find_all(self, data: bytes, position: int) -> Iterator[int]:
         """Yield the positions of these bytes from `position` on; blocks without data are skipped."""
@@ -285,3 +292,9 @@ class MappedFile:
             os.unlink(self.path)
         except FileNotFoundError:
             return
+
+
+def _chunks(descriptor: int, start: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` to `end`, in parts. They are read and not mapped: a start does this with all queues."""
+    for first in range(start, end, _CLEAR_CHUNK):
+        yield os.pread(descriptor, min(end - first, _CLEAR_CHUNK), first)

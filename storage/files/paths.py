@@ -90,6 +90,11 @@ class StorePaths:
         """Return the directory of one queue's extension units. Raises IllegalTopicName."""
         return os.path.join(self.queue_extensions, checked_topic(topic), str(queue_id))
 
+    def queue_roots(self) -> list[str]:
+        """Return the existing directories that hold all queues and their extensions."""
+        roots = (self.consume_queues, self.batch_consume_queues, self.queue_extensions)
+        return [root for root in roots if os.path.isdir(root)]
+
     def queue_directories(self) -> list[tuple[str, int]]:
         """Return (topic, queue id) of every queue directory on disk, sorted; other names are skipped."""
         return _queue_directories(self.consume_queues)

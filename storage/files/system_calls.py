@@ -8,9 +8,10 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import re
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 try:
     import fcntl
@@ -26,12 +27,18 @@ Allocate = Callable[[int, int, int], None]
 Sync = Callable[[int], None]
 """Puts a file's data on disk: file descriptor; raises OSError. `fdatasync` outside tests."""
 
+SyncFileSystems = Callable[[Collection[str]], bool]
+"""Puts everything in the file systems of some directories on disk, data and names; returns False if the system cannot
+prove that; raises OSError. `sync_file_systems` outside tests."""
+
 LINUX = sys.platform == "linux"
 _NOT_SUPPORTED = frozenset({errno.ENOTSUP, errno.ENOTTY, errno.EINVAL})
 """The errors of F_FULLFSYNC on file systems that do not support it, such as network file systems."""
 
 MADV_POPULATE_WRITE = 23
 """Linux 5.14; Python has no name for it."""
+
+_SYNCFS_TELLS_ERRORS = (5, 8)
 
 OPEN_MAX = 10240
 """macOS allows no more descriptors, although it calls its hard limit infinite."""
@@ -74,6 +81,32 @@ def _fdatasync(descriptor: int) -> None:
 
 posix_fallocate: Allocate = getattr(os, "posix_fallocate", write_blocks)
 fdatasync: Sync = _fdatasync if hasattr(os, "fdatasync") else fsync
+
+
+def sync_file_systems(directories: Collection[str]) -> bool:
+    """Call syncfs, which Linux has. Before 5.8 it returned no errors, so it proved nothing."""
+    if not LINUX or _kernel() < _SYNCFS_TELLS_ERRORS:
+        return False
+    import ctypes
+
+    syncfs = ctypes.CDLL(None, use_errno=True).syncfs
+    for path in {os.stat(path).st_dev: path for path in directories}.values():
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if syncfs(descriptor):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        finally:
+            os.close(descriptor)
+    return True
+
+
+def _kernel() -> tuple[int, ...]:
+    """Return the first two numbers of the kernel's version."""
+    return tuple(int(number) for number in re.findall(r"\d+", _release())[:2])
+
+
+def _release() -> str:
+    return os.uname().release
 
 
 def data_ranges(descriptor: int, start: int, size: int) -> Iterator[tuple[int, int]]:

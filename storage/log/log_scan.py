@@ -20,6 +20,7 @@ from twisted_mq.protocol.layouts.record import (
     read_head,
     read_mark,
     read_spans,
+    topic_of,
 )
 from twisted_mq.protocol.layouts.record_codec import DispatchFields, dispatch_fields
 from twisted_mq.protocol.messages.delay_levels import DEFAULT_DELAY_TABLE
@@ -206,7 +207,7 @@ def _is_intact(file: LogFile, position: int) -> bool:
 def record_matches(record: memoryview, topic: str, queue_id: int, queue_offset: int, size: int) -> bool:
     """Return whether a record matches its queue entry."""
     try:
-        found = dispatch_fields(record)
+        head = read_head(record)
     except RecordError:
         return False
-    return (found.topic, found.queue_id, found.queue_offset, found.size) == (topic, queue_id, queue_offset, size)
+    return (head.queue_id, head.queue_offset, head.size) == (queue_id, queue_offset, size) and topic_of(record) == topic

@@ -159,6 +159,8 @@ class BatchConsumeQueue(ConsumeQueue):
         entry = self.batch_entry(offset)
         return entry[:3] if entry is not None else None
 
+    peek = entry
+
     def stored(self, offset: int) -> tuple[int, ...] | None:
         """Return the whole entry of the record that begins at an offset, without that offset."""
         entry = self.batch_entry(offset)
@@ -214,6 +216,10 @@ class BatchConsumeQueue(ConsumeQueue):
         end = self._end
         if self._sync(self._flushed, end, least_bytes, sync):
             self._flushed = end
+
+    def is_on_disk(self) -> None:
+        """Note that all visible entries are on disk."""
+        self._flushed = self._end
 
     # Start
 
@@ -274,10 +280,16 @@ class BatchConsumeQueue(ConsumeQueue):
         self._expected = expected
         self.next_offset = self.reserved_offset = next_offset
 
-    def rewind_to_physical(self, physical_offset: int) -> None:
-        """Continue writing at the first entry that points to `physical_offset` or a later one; the entries stay on disk."""
+    def rewind_to_physical(self, physical_offset: int) -> bool:
+        """Continue writing at the first entry that points to `physical_offset` or a later one; the entries stay on disk.
+
+        Returns False if there is no such entry: then nothing changes.
+        """
         place = self._first_place(lambda entry: entry[0] >= physical_offset)
+        if place >= self._end:
+            return False
         self._set_places(place, self._base(place))
+        return True
 
     def first_at_or_behind(self, physical_offset: int) -> int:
         """Return the first offset of the first record at or after `physical_offset`; `max_offset` without one."""
@@ -314,10 +326,10 @@ def _written_bytes(file: MappedFile, next_offset: int) -> tuple[int, int]:
 
     If two entries overlap, either may be the damaged one: neither counts, even if the first is in the file before.
     """
-    end = file.data_end()
-    end = min(file.size, end + -end % BATCH_ENTRY_BYTES)
+    data, _ = file.first_data()
+    data += bytes(-len(data) % BATCH_ENTRY_BYTES)
     written = 0
-    for physical_offset, size, _, _, base, count, _, _ in iterate_batch_entries(file.readable[:end]):
+    for physical_offset, size, _, _, base, count, _, _ in iterate_batch_entries(data):
         if physical_offset < 0 or size <= 0 or count <= 0:
             break
         if base < next_offset:

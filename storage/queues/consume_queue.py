@@ -39,13 +39,23 @@ Entry = tuple[int, int, int]
 """physical offset, size, tags code."""
 
 
+def is_at_or_behind(entry: Entry | None, physical_offset: int) -> bool:
+    """Return whether there is an entry that leads to a record at or after `physical_offset`; a filler leads nowhere."""
+    return entry is not None and entry[1] != FILLER_SIZE and entry[0] >= physical_offset
+
+
 @attrs.frozen
 class QueueLoad:
-    """The result of loading a queue. If there were odd files or a hole between files, nothing was loaded."""
+    """The result of loading a queue. If there were odd files or a hole between files, nothing was loaded.
+
+    `first` and `last` are the entries at both ends, as far as the load has seen them.
+    """
 
     odd_files: tuple[OddFile, ...] = ()
     missing_file: str | None = None
     truncation: Truncation = attrs.field(factory=Truncation)
+    first: Entry | None = None
+    last: Entry | None = None
 
     @property
     def damaged(self) -> bool:
@@ -224,6 +234,17 @@ class ConsumeQueue:
         physical_offset, size, tags_code = _unpack_from(file.readable, position - file.first_offset)
         return physical_offset, size, tags_code
 
+    def peek(self, offset: int) -> Entry | None:
+        """Return physical offset, size and stored tags code at an offset, without mapping a file for it."""
+        if offset < self.min_offset or offset >= self.max_offset:
+            return None
+        position = offset * ENTRY_BYTES
+        file = self.files.find(position)
+        if file is None:
+            return None
+        physical_offset, size, tags_code = _unpack_from(file.peek(position - file.first_offset, ENTRY_BYTES))
+        return physical_offset, size, tags_code
+
     def stored(self, offset: int) -> tuple[int, ...] | None:
         """Return the whole entry of the record that begins at an offset, for comparison with `wanted`."""
         return self.entry(offset)
@@ -275,6 +296,10 @@ class ConsumeQueue:
         if self._sync(self.flushed_offset, end, least_bytes, sync):
             self.flushed_offset = end
 
+    def is_on_disk(self) -> None:
+        """Note that all visible entries are on disk."""
+        self.flushed_offset = self.max_offset
+
     def _sync(self, first_place: int, end_place: int, least_bytes: int, sync: Sync) -> bool:
         """Put the files of these places on disk; return False if they hold less than `least_bytes`, or nothing."""
         start, end = first_place * self.entry_bytes, end_place * self.entry_bytes
@@ -294,17 +319,22 @@ class ConsumeQueue:
         files = self.files.files
         if odd or self.files.missing() is not None or not files:
             return QueueLoad(tuple(odd), self.files.missing())
-        end = files[-1].first_offset + files[-1].size
         for file in files[-FILES_CHECKED:]:
-            written = _written_bytes(file)
+            data, is_all = file.first_data()
+            data += bytes(-len(data) % ENTRY_BYTES)
+            written = written_bytes(memoryview(data))
             if written < file.size:
-                end = file.first_offset + written
                 break
-        truncation = self.files.truncate(end)
-        self._set_end(end)
-        return QueueLoad(truncation=truncation)
+        end = file.first_offset + written
+        ends_there = file is files[-1] and is_all and data.count(0, written) == len(data) - written
+        truncation = Truncation() if ends_there else self.files.truncate(end)
+        first = _unpack_from(data) if written and file is files[0] else None
+        last = _unpack_from(data, written - ENTRY_BYTES) if written else None
+        self._set_end(end, last)
+        return QueueLoad(truncation=truncation, first=first, last=last)
 
-    def _set_end(self, end_bytes: int) -> None:
+    def _set_end(self, end_bytes: int, last: Entry | None = None) -> None:
+        """Let the entries end there; `last` is the last one, if the caller knows it."""
         offset = end_bytes // ENTRY_BYTES
         for file in self.files.files:
             file.set_position(max(0, min(file.size, end_bytes - file.first_offset)))
@@ -312,11 +342,11 @@ class ConsumeQueue:
         self.flushed_offset = min(self.flushed_offset, offset)
         self.min_offset = min(max(self.min_offset, self.files.min_offset // ENTRY_BYTES), offset)
         self._file_start = self._file_end = -1
-        self.max_physical_offset = self._last_physical_offset()
+        self.max_physical_offset = self._last_physical_offset(last)
 
-    def _last_physical_offset(self) -> int:
+    def _last_physical_offset(self, last: Entry | None = None) -> int:
         """Return the end of the last record that an entry points to; 0 without one."""
-        entry = self.entry(self.max_offset - 1)
+        entry = last or self.peek(self.max_offset - 1)
         if entry is None or entry[1] == FILLER_SIZE:
             return 0
         return entry[0] + entry[1]
@@ -331,25 +361,30 @@ class ConsumeQueue:
             self._reset(0)
         return dropped
 
-    def rewind_to_physical(self, physical_offset: int) -> None:
+    def rewind_to_physical(self, physical_offset: int) -> bool:
         """Continue writing at the first entry that points to `physical_offset` or a later one; the entries stay on disk.
 
-        The entries are written again with the same values, so a crash meanwhile loses nothing. `truncate` ends it.
+        The entries are written again with the same values, so a crash meanwhile loses nothing. `truncate` ends it. Returns
+        False if there is no such entry: then nothing changes.
         """
-        if self.files.files:
-            self._set_end(self.first_at_or_behind(physical_offset) * ENTRY_BYTES)
+        offset = self.first_at_or_behind(physical_offset)
+        if offset >= self.max_offset:
+            return False
+        self._set_end(offset * ENTRY_BYTES)
+        return True
 
     def first_at_or_behind(self, physical_offset: int) -> int:
         """Return the lowest offset whose record begins at or after `physical_offset`; `max_offset` without one."""
-        return self._first(lambda entry: entry[1] != FILLER_SIZE and entry[0] >= physical_offset)
+        if self.max_physical_offset <= physical_offset:
+            return self.max_offset
+        return self._first(lambda entry: is_at_or_behind(entry, physical_offset))
 
-    def _first(self, holds: Callable[[Entry], bool]) -> int:
+    def _first(self, holds: Callable[[Entry | None], bool]) -> int:
         """Return the lowest offset for which `holds` is true; it must be false before that offset and true from it on."""
         low, high = self.min_offset, self.max_offset
         while low < high:
             middle = (low + high) // 2
-            entry = self.entry(middle)
-            if entry is not None and holds(entry):
+            if holds(self.entry(middle)):
                 high = middle
             else:
                 low = middle + 1
@@ -359,7 +394,8 @@ class ConsumeQueue:
         """Skip entries whose records are no longer in the log (Apache: correctMinOffset)."""
         if self.files.files:
             self.min_offset = min(self.min_offset, self.files.min_offset // ENTRY_BYTES)
-            self.min_offset = self.first_at_or_behind(min_physical_offset)
+            if not is_at_or_behind(self.peek(self.min_offset), min_physical_offset):
+                self.min_offset = self.first_at_or_behind(min_physical_offset)
 
     def trim(self, min_physical_offset: int) -> list[str]:
         """Forget the files whose records are no longer in the log, but never the last one; return their paths.
@@ -377,8 +413,7 @@ class ConsumeQueue:
         paths = self.files.drop_first(count)
         if count:
             self._leave_file()
-        first = self.entry(self.min_offset)
-        if first is None or first[1] == FILLER_SIZE or first[0] < min_physical_offset:
+        if not is_at_or_behind(self.peek(self.min_offset), min_physical_offset):
             self.correct_min_offset(min_physical_offset)
         return paths
 
@@ -398,10 +433,3 @@ class ConsumeQueue:
         self.release()
         self.files.destroy_all()
         self._reset(0)
-
-
-def _written_bytes(file: MappedFile) -> int:
-    """Return how many bytes of a queue file are entries: up to the first one with size 0."""
-    end = file.data_end()
-    end = min(file.size, end + -end % ENTRY_BYTES)
-    return written_bytes(file.readable[:end])

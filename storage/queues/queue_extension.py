@@ -167,6 +167,10 @@ class QueueExtension:
                 file.sync(sync)
         self._flushed = end
 
+    def is_on_disk(self) -> None:
+        """Note that all units are on disk."""
+        self._flushed = self.end
+
 
 class ExtendedConsumeQueue(ConsumeQueue):
     """A queue whose entries lead to units; readers of entries get the tags codes from the units.
@@ -246,6 +250,11 @@ class ExtendedConsumeQueue(ConsumeQueue):
             self.extension.flush(sync)
         super().flush(least_bytes, sync)
 
+    def is_on_disk(self) -> None:
+        """Note that all visible entries and their units are on disk."""
+        super().is_on_disk()
+        self.extension.is_on_disk()
+
     def load(self) -> QueueLoad:
         """Find entries and units; from the first entry whose unit is lost, drop the entries, to be written again."""
         load = super().load()
@@ -257,9 +266,9 @@ class ExtendedConsumeQueue(ConsumeQueue):
             keep -= 1
         dropped = self.max_offset - keep
         self.truncate(keep)
-        if dropped and not load.truncation:
-            return attrs.evolve(load, truncation=Truncation(cleared_bytes=dropped * ENTRY_BYTES))
-        return load
+        if not dropped:
+            return load
+        return QueueLoad(truncation=load.truncation or Truncation(cleared_bytes=dropped * ENTRY_BYTES))
 
     def _lacks_unit(self, offset: int) -> bool:
         entry = super().entry(offset)

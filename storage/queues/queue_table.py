@@ -61,12 +61,14 @@ class QueueTable:
             return self._make_batched(topic, queue_id)
         return self._make_simple(topic, queue_id)
 
-    def _make_simple(self, topic: str, queue_id: int) -> ConsumeQueue:
+    def _make_simple(self, topic: str, queue_id: int, extended: bool | None = None) -> ConsumeQueue:
+        """Make a queue; `extended` says whether it has extension units, without a look at the disk."""
         config = self._config
         directory, extension = self._paths.queue(topic, queue_id), self._paths.queue_extension(topic, queue_id)
+        extended = os.path.isdir(extension) if extended is None else extended
         size, step = config.mapped_file_size_consume_queue, config.consume_queue_allocation_step
         queue: ConsumeQueue
-        if config.enable_consume_queue_ext or os.path.isdir(extension):
+        if config.enable_consume_queue_ext or extended:
             units = QueueExtension(
                 extension, config.mapped_file_size_consume_queue_ext, step, self._allocate, self._mappings
             )
@@ -88,8 +90,9 @@ class QueueTable:
 
     def on_disk(self) -> Iterator[ConsumeQueue]:
         """Yield a new queue for each directory of entries, of the directory's kind; none is loaded yet."""
+        extended = None if os.path.isdir(self._paths.queue_extensions) else False
         for topic, queue_id in self._paths.queue_directories():
-            yield self._make_simple(topic, queue_id)
+            yield self._make_simple(topic, queue_id, extended)
         for topic, queue_id in self._paths.batch_queue_directories():
             yield self._make_batched(topic, queue_id)
 

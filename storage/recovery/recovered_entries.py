@@ -27,6 +27,7 @@ class RecoveredEntries:
     """Takes the log's records in their order.
 
     `incomplete` are queues that may lack entries anywhere. In the others, records before `reached` have their entries.
+    `corrected` are those of which an entry was rewritten.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class RecoveredEntries:
         self._unfinished = unfinished
         self._report = report
         self.incomplete: set[tuple[str, int]] = set()
+        self.corrected: set[ConsumeQueue] = set()
         self.reached = 0
 
     def take(self, record: DispatchFields, only: Collection[tuple[str, int]] | None) -> None:
@@ -165,6 +167,7 @@ class RecoveredEntries:
                 return False
         self._report.add(queue.files.directory, record.queue_offset, f"was {entry}, the record says {right}; put right")
         queue.rewrite(record.queue_offset, *right)
+        self.corrected.add(queue)
         return True
 
     def _queue_for(self, record: DispatchFields) -> ConsumeQueue | None:

@@ -15,15 +15,18 @@ from twisted_mq.protocol.messages.delay_levels import parse_delay_levels
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.salvage import set_aside
-from twisted_mq.storage.files.system_calls import Sync, fdatasync
+from twisted_mq.storage.files.system_calls import Sync, SyncFileSystems, fdatasync, sync_file_systems
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.log.log_scan import LogScan, StopReason, intact_behind, record_matches
-from twisted_mq.storage.queues.consume_queue import ConsumeQueue
+from twisted_mq.storage.queues.consume_queue import ConsumeQueue, Entry, is_at_or_behind
 from twisted_mq.storage.queues.queue_table import QueueTable
 from twisted_mq.storage.recovery.interruption_mark import Unfinished
 from twisted_mq.storage.recovery.recovered_entries import RecoveredEntries
 from twisted_mq.storage.recovery.recovery_report import RecoveryReport
 from twisted_mq.storage.recovery.start_offset import clean_start, reached_by, unclean_start
+
+SYNCED_ONE_BY_ONE = 64
+"""The most queues whose files are put on disk one by one; for more, whole file systems are."""
 
 
 class Recovery:
@@ -38,6 +41,7 @@ class Recovery:
         *,
         clean: bool,
         sync: Sync = fdatasync,
+        sync_file_systems: SyncFileSystems = sync_file_systems,
     ) -> None:
         self.report = RecoveryReport(clean)
         self._config = config
@@ -45,9 +49,13 @@ class Recovery:
         self._queues = queues
         self._checkpoint = checkpoint
         self._sync = sync
+        self._sync_file_systems = sync_file_systems
         self._delay_table = parse_delay_levels(config.message_delay_level)
         self._unfinished = Unfinished(config.paths, sync)
         self._rescan_from: int | None = None
+        self._rewound: set[ConsumeQueue] = set()
+        self._seen: dict[ConsumeQueue, tuple[int, Entry]] = {}
+        """The end and last entry of queues as they were loaded, whose first entry leads into the log."""
         self._entries = RecoveredEntries(log, queues, checkpoint, self._delay_table, self._unfinished, self.report)
 
     def run(self) -> RecoveryReport:
@@ -66,14 +74,14 @@ class Recovery:
         start = self._scan_start()
         found = {queue: queue.max_offset for queue in self._queues}
         if not self.report.clean:
-            for queue in self._queues:
-                queue.rewind_to_physical(start)
+            self._rewound = {queue for queue in self._queues if queue.rewind_to_physical(start)}
         scan = self._scan(start, None)
         self._cut_log(scan)
         self._cut_queues(scan.end_offset, found)
         self._rebuild_strangers()
         for queue in self._queues:
-            queue.correct_min_offset(self._log.min_offset)
+            if self._seen_last(queue) is None:
+                queue.correct_min_offset(self._log.min_offset)
         self._put_on_disk(start)
         return self.report
 
@@ -87,6 +95,8 @@ class Recovery:
             queue.files.before_loss = self._unfinished.begin
             load = queue.load()
             queue.files.before_loss = lambda: None
+            if is_at_or_behind(load.first, self._log.min_offset) and load.last is not None:
+                self._seen[queue] = queue.max_offset, load.last
             directory = queue.files.directory
             for odd in load.odd_files:
                 self.report.add(odd.path, 0, f"has {odd.actual_bytes} bytes; the queue is rebuilt from the log")
@@ -173,7 +183,7 @@ class Recovery:
         """Drop entries that point past the log's end; `found` has the earlier ends of the queues."""
         for queue in self._queues:
             keep = queue.first_at_or_behind(end)
-            if keep < queue.max_offset or not self.report.clean:
+            if keep < queue.max_offset or queue in self._rewound:
                 queue.truncate(keep)
             dropped = found.get(queue, 0) - queue.max_offset
             if dropped > 0:
@@ -188,14 +198,21 @@ class Recovery:
                 self.report.add(queue.files.directory, queue.max_offset - 1, "points to a wrong record; rebuilt")
                 self._unfinished.begin()
                 queue.destroy_directory()
+                self._seen.pop(queue, None)
                 strangers.add((queue.topic, queue.queue_id))
         if strangers:
             end = self.report.end_offset
             self._scan(self._log.min_offset, strangers)
             self.report.end_offset = end
 
+    def _seen_last(self, queue: ConsumeQueue) -> Entry | None:
+        """Return the last entry of a queue that is as it was loaded; None for the others."""
+        end, last = self._seen.get(queue, (-1, None))
+        changed = end != queue.max_offset or queue in self._rewound or queue in self._entries.corrected
+        return None if changed else last
+
     def _last_entry_is_right(self, queue: ConsumeQueue) -> bool:
-        entry = queue.entry(queue.max_offset - 1)
+        entry = self._seen_last(queue) or queue.peek(queue.max_offset - 1)
         if entry is None or queue.max_physical_offset <= self._log.min_offset:
             return True
         record = self._log.record_at(entry[0])
@@ -208,10 +225,19 @@ class Recovery:
         if not self.report.clean or self.report.actions or self._unfinished.begun:
             for file in self._log.files.from_offset(start):
                 file.sync(self._sync)
-            for queue in self._queues:
-                queue.flush(0, self._sync)
+            self._put_queues_on_disk()
+        for queue in self._queues:
+            queue.is_on_disk()
         self._log.flushed_offset = self._log.max_offset
         if self._unfinished.begun:
             timestamp = self._log.last_store_timestamp
             self._checkpoint.physic_msg_timestamp = self._checkpoint.logics_msg_timestamp = timestamp
             self._unfinished.end(self._checkpoint)
+
+    def _put_queues_on_disk(self) -> None:
+        """Put all queues on disk. Many take one call: each file alone would cost four, with the names that lead to it."""
+        queues = tuple(self._queues)
+        if len(queues) > SYNCED_ONE_BY_ONE and self._sync_file_systems(self._config.paths.queue_roots()):
+            return
+        for queue in queues:
+            queue.flush(0, self._sync)

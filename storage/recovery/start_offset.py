@@ -32,7 +32,7 @@ def clean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQue
     wanted = reached - config.recovery_scan_bytes
     if wanted <= start:
         return start
-    known = (queue.entry(queue.first_at_or_behind(wanted)) for queue in queues)
+    known = (queue.peek(queue.first_at_or_behind(wanted)) for queue in queues)
     return min((entry[0] for entry in known if entry is not None and log.record_at(entry[0])), default=start)
 
 
@@ -50,7 +50,11 @@ def unclean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQ
     if reached_by(queues) - start <= config.recovery_scan_bytes:
         return start
     reader = QueueReader(config, log)
-    return max((_last_before(reader, log, queue, safe_timestamp) for queue in queues), default=start)
+    for queue in sorted(queues, key=lambda queue: queue.max_physical_offset, reverse=True):
+        if queue.max_physical_offset <= start:  # all of it is before what another queue leads to
+            break
+        start = max(start, _last_before(reader, log, queue, safe_timestamp))
+    return start
 
 
 def _last_before(reader: QueueReader, log: CommitLog, queue: ConsumeQueue, timestamp: int) -> int:

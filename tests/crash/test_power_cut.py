@@ -16,6 +16,7 @@ from tests.support.store_load import QUEUES, Acknowledged, StoreLoad, broken_pro
 from twisted_mq.storage.flushing.flush import FlushService
 from twisted_mq.storage.flushing.index_flush import IndexFlush
 from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.recovery import recovery
 
 GENERATIONS = 4
 IMAGES_A_CUT = 2
@@ -47,6 +48,7 @@ class Life:
         """Start, load, cut; the cut comes in a sync or between two steps."""
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", self._disk.sync)
+            patch.setattr(recovery, "SYNCED_ONE_BY_ONE", self._random.choice((0, 64)))
             self._live()
         self._disk.close()
 
@@ -70,7 +72,13 @@ class Life:
         store.close()
 
     def _store(self) -> FileMessageStore:
-        return FileMessageStore(self._config, self._load.now_ms, sync=self._disk.sync, monotonic=lambda: self._seconds)
+        return FileMessageStore(
+            self._config,
+            self._load.now_ms,
+            sync=self._disk.sync,
+            sync_file_systems=self._disk.sync_file_systems,
+            monotonic=lambda: self._seconds,
+        )
 
     def _kill_and_restart(self, store: FileMessageStore) -> FileMessageStore:
         """As after SIGKILL: the files are as they were written, flushed or not."""

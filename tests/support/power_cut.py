@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import random
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -60,11 +60,14 @@ class DiskRecorder:
         self._held: dict[int, int] = {}
         self._captures = 0
         self._newest: dict[int, int] = {}
-        for directory, _, files in os.walk(root):
+        self._sync_tree()
+        self._names.setdefault(root.parent, {})[root.name] = 0
+
+    def _sync_tree(self) -> None:
+        for directory, _, files in os.walk(self.root):
             self._sync_path(Path(directory))
             for name in files:
                 self._sync_path(Path(directory, name))
-        self._names.setdefault(root.parent, {})[root.name] = 0
 
     def _sync_path(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)
@@ -77,6 +80,12 @@ class DiskRecorder:
         """Instead of os.fdatasync and os.fsync; any thread."""
         self.before_sync()
         self._record(descriptor)
+
+    def sync_file_systems(self, directories: Collection[str]) -> bool:
+        """Instead of syncfs."""
+        self.before_sync()
+        self._sync_tree()
+        return True
 
     def _record(self, descriptor: int) -> None:
         self.capture(descriptor)()

@@ -107,7 +107,7 @@ def test_clearing_zeroes_the_rest_and_keeps_the_beginning(tmp_path: Path) -> Non
 
 def test_clearing_a_sparse_file_takes_no_space(tmp_path: Path) -> None:
     file = create(tmp_path)
-    assert (file.clear_from(0), file.data_end(), os.stat(file.path).st_blocks) == (0, 0, 0)
+    assert (file.clear_from(0), file.first_data(), os.stat(file.path).st_blocks) == (0, (b"", True), 0)
 
 
 def test_bytes_are_found_past_holes(tmp_path: Path) -> None:

@@ -10,12 +10,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.other_systems import MACOS
 from twisted_mq.storage.files import system_calls
-from twisted_mq.storage.files.system_calls import data_ranges, fsync, raise_descriptor_limit, write_blocks
+from twisted_mq.storage.files.system_calls import (
+    data_ranges,
+    fsync,
+    raise_descriptor_limit,
+    sync_file_systems,
+    write_blocks,
+)
 
 ROOT = Path(__file__).parent.parent.parent.parent
 F_FULLFSYNC = 51
@@ -117,3 +124,36 @@ def test_store_works_where_the_system_lacks_them() -> None:
     tests = ["tests/storage/test_store_contract.py", "tests/storage/recovery", "tests/storage/log"]
     done = subprocess.run([sys.executable, "-c", RUN_TESTS, *tests], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_file_system_is_put_on_disk_once_for_all_its_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").mkdir()
+    opened: list[str] = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, *rest: opened.append(str(path)) or real(path, *rest))  # type: ignore[func-returns-value]
+    assert sync_file_systems([str(tmp_path), str(tmp_path / "a")])
+    assert opened == [str(tmp_path / "a")]
+
+
+def test_a_failure_of_the_file_system_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, close = os.open, os.close
+
+    def closed(*arguments: Any) -> int:
+        descriptor = real(*arguments)
+        close(descriptor)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", closed)
+    monkeypatch.setattr(os, "close", lambda descriptor: None)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        sync_file_systems([str(tmp_path)])
+
+
+@pytest.mark.parametrize(("release", "proved"), [("5.7.19-generic", False), ("5.8.0", True), ("6.18.44-fc", True)])
+def test_kernels_whose_call_returns_no_errors_prove_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, proved: bool
+) -> None:
+    monkeypatch.setattr(system_calls, "_release", lambda: release)
+    assert sync_file_systems([str(tmp_path)]) is proved

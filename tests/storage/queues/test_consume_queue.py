@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from twisted_mq.protocol.layouts.queue_entry import FILLER_ENTRY, iterate_entries
+from twisted_mq.protocol.layouts.queue_entry import FILLER_ENTRY, iterate_entries, pack_entry
+from twisted_mq.storage.files.mapped_file_queue import Truncation
+from twisted_mq.storage.files.paths import file_name
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 
 PER_FILE = 10
@@ -198,3 +201,56 @@ def test_rewinding_leaves_the_entries_on_disk(queue: ConsumeQueue) -> None:
     queue.truncate(queue.max_offset)
     assert [entry for _, entry in queue.entries()] == [(offset * 100, 100, 7) for offset in range(24)]
     assert bytes(queue.files.files[-1].readable)[4 * 20 :] == bytes(6 * 20)
+
+
+def test_an_entry_is_read_without_a_mapping(queue: ConsumeQueue, make: Callable[[], ConsumeQueue]) -> None:
+    append(queue, 25)
+    assert queue.peek(24) == queue.entry(24) == (2400, 100, 24)
+    again = make()
+    assert [again.peek(offset) for offset in (-1, 0, 24, 25)] == [None, (0, 100, 0), (2400, 100, 24), None]
+    assert [(file.open_view, file._readable) for file in again.files.files] == [(None, None)] * 3
+
+
+def test_a_load_tells_the_entries_at_both_ends_if_it_has_seen_them(
+    queue: ConsumeQueue, tmp_path: Path, make: Callable[[], ConsumeQueue]
+) -> None:
+    append(queue, 5)
+    load = queue.load()
+    assert (load.first, load.last, load.truncation) == ((0, 100, 0), (400, 100, 4), Truncation())
+    append(queue, 20)
+    load = queue.load()
+    assert (load.first, load.last, state(queue)) == (None, (2400, 100, 24), (0, 25, 25, 2500))
+    queue.truncate(20)
+    load = queue.load()
+    assert (load.first, load.last, state(queue)) == (None, None, (0, 20, 20, 2000))
+
+
+def test_entry_that_ends_in_a_hole_of_the_file_counts(tmp_path: Path) -> None:
+    """Blocks have no whole number of entries; the last four bytes of this one are zeros, in a block that was never written."""
+    entries = b"".join(pack_entry(number * 100, 100, 0) for number in range(205))
+    (tmp_path / "queue").mkdir()
+    path = tmp_path / "queue" / file_name(0)
+    path.write_bytes(entries[:4096])
+    os.truncate(path, 400 * 20)
+    queue = ConsumeQueue("TopicA", 0, str(tmp_path / "queue"), 400 * 20, 64)
+    assert (queue.load().last, state(queue)) == ((20400, 100, 0), (0, 205, 205, 20500))
+
+
+def test_rewinding_past_the_end_changes_nothing(queue: ConsumeQueue) -> None:
+    append(queue, 5)
+    assert (queue.rewind_to_physical(500), queue.rewind_to_physical(499)) == (False, False)
+    assert queue.rewind_to_physical(400)
+    assert state(queue) == (0, 4, 4, 400)
+
+
+def test_data_after_a_hole_of_the_file_is_dropped(tmp_path: Path) -> None:
+    (tmp_path / "queue").mkdir()
+    path = tmp_path / "queue" / file_name(0)
+    path.write_bytes(b"".join(pack_entry(number * 100, 100, 0) for number in range(5)))
+    os.truncate(path, 800 * 20)
+    with path.open("r+b") as file:
+        file.seek(2 * 4096)
+        file.write(b"late")
+    queue = ConsumeQueue("TopicA", 0, str(tmp_path / "queue"), 800 * 20, 64)
+    assert (queue.load().truncation, state(queue)) == (Truncation(cleared_bytes=4), (0, 5, 5, 500))
+    assert not any(path.read_bytes()[5 * 20 :])
