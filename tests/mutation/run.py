@@ -56,15 +56,18 @@ def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant
 def stages(covering: Covering, mutant: Mutant, most_seconds: float) -> Iterator[dict[str, list[str]]]:
     """Tests by file, in the order in which they are tried, as many as took `most_seconds` together without a mutant.
 
-    Tests in files with the source's name come first, then those that run most of its lines, among them the fastest.
+    Tests in files with the source's name come first, then those that run most of its lines, among them the fastest. One that
+    takes longer than what is left of the time is passed over.
     """
     tests, reach = covering.tests_of(mutant.path, mutant.lines), covering.reach(mutant.path)
     stem = Path(mutant.path).stem
     tests.sort(key=lambda test: (stem not in test.partition("::")[0], -reach[test]))
-    seconds = itertools.accumulate(covering.seconds[test] for test in tests)
+    left = most_seconds
     files: dict[str, list[str]] = {}
-    for test in (test for test, until in zip(tests, seconds, strict=True) if until <= most_seconds):
-        files.setdefault(test.partition("::")[0], []).append(test)
+    for test in tests:
+        if covering.seconds[test] <= left:
+            left -= covering.seconds[test]
+            files.setdefault(test.partition("::")[0], []).append(test)
     names = iter(files)
     for count in AT_ONCE:
         if chosen := list(itertools.islice(names, count)):

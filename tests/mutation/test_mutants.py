@@ -108,13 +108,14 @@ def test_packages_take_turns_and_a_larger_sample_begins_with_a_smaller_one() -> 
 
 def test_tests_of_the_own_file_come_first_then_those_that_run_most_of_it_and_none_past_the_limit() -> None:
     seconds = {"tests/goods/test_all.py::a": 1, "tests/b.py::b": 0.5, "tests/goods/test_sizes.py::c": 2}
-    seconds |= {"tests/z.py::slow": 9, "tests/other.py::of_another_line": 0.1}
+    seconds |= {"tests/goods/test_sizes.py::slow": 9, "tests/other.py::of_another_line": 0.1}
     of_line = set(list(seconds)[:4])
     lines = {1: of_line, 2: {"tests/other.py::of_another_line"}, 3: {"tests/goods/test_all.py::a"}}
+    lines |= {4: {"tests/goods/test_sizes.py::slow"}}
     covering = Covering(seconds, {PATH: lines}, {})
     mutant = Mutant(PATH, "f", "constant", 0, 1, (1,), "1", "2")
-    files = ["tests/goods/test_sizes.py", "tests/goods/test_all.py", "tests/b.py"]
-    assert [list(stage) for stage in stages(covering, mutant, 4)] == [files]
+    tried = [one for stage in stages(covering, mutant, 4) for tests in stage.values() for one in tests]
+    assert tried == ["tests/goods/test_sizes.py::c", "tests/goods/test_all.py::a", "tests/b.py::b"]
 
 
 def test_a_line_that_runs_at_import_concerns_all_tests_of_its_file() -> None:
