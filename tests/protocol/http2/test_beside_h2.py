@@ -52,6 +52,7 @@ from twisted_mq.protocol.layouts.http2_frame import (
     WINDOW_UPDATE,
     WITH_PRIORITY,
     ErrorCode,
+    Setting,
     frame,
 )
 
@@ -435,3 +436,8 @@ def test_headers_in_many_frames_are_bounded_in_frames_and_bytes():
             for sent in range(most):  # noqa: B007
                 connection.receive(frame(CONTINUATION, 0, 1, content))
         assert (sent, refused.value.code) == (most - 1, code)
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(ErrorCode, ErrorCodes), (Setting, SettingCodes)])
+def test_numbers_are_those_of_h2(ours, theirs):
+    assert {one.name: int(one) for one in ours} == {one.name: int(one) for one in theirs}

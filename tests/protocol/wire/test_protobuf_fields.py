@@ -43,6 +43,12 @@ def test_fields_are_those_that_protobuf_parses(name: str) -> None:
         assert count == 0 or has_more_fields(data, nested, count - 1)
 
 
+def test_numbers_of_fixed_length_are_passed_over() -> None:
+    """RocketMQ's messages have none; a stranger's may. Their bytes look like fields here."""
+    data = b"\x0d\x08\x01\x08\x01" + b"\x11" + b"\x08\x01" * 4 + b"\x08\x01"
+    assert [has_more_fields(data, {}, most) for most in (2, 3)] == [True, False]
+
+
 @given(st.binary(max_size=200), st.integers(0, 20))
 def test_any_bytes_are_counted(data: bytes, most: int) -> None:
     nested = nested_fields(v2.SendMessageRequest.DESCRIPTOR)

@@ -8,7 +8,6 @@ import pytest
 
 from twisted_mq.admin.ordered_states import Leader, TopicState, UnitState
 from twisted_mq.client.ordered.group_states import GroupState
-from twisted_mq.ordering.deleted import deleted_of_topic, deleted_text
 from twisted_mq.ordering.documents import BrokerMember, DocumentFault
 from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
 
@@ -167,11 +166,3 @@ def test_messages_that_a_full_disk_deleted_and_brokers_that_do_not_answer_are_ne
         "a deleted 685 messages that were not consumed, because its disk was full; its log lists them"
     )
     assert unknown.startswith("not known: broker host:2 is connected to the coordinator, but does not answer")
-
-
-def test_what_brokers_deleted_is_told_by_topic_and_queue() -> None:
-    text = deleted_text({("T", 1): 5, ("T", 0): 685, ("Other", 0): 7})
-    assert text == '{"Other/0": 7, "T/0": 685, "T/1": 5}'
-    assert deleted_of_topic(text, "T") == {0: 685, 1: 5}
-    with pytest.raises(ValueError, match="must be a JSON object"):
-        deleted_of_topic("[]", "T")

@@ -106,5 +106,9 @@ def test_fault_names_path_field_and_value(decode, data, field, reason):
     assert str(fault).startswith(f"/somewhere: {field}: " if field else "/somewhere: ")
 
 
+def test_highest_epoch_is_read():
+    assert decode_lists("/topics/T/0", b'{"epoch":%d,"send":[],"consume":[]}' % (2**63 - 1)).epoch == 2**63 - 1
+
+
 def test_fields_of_later_versions_are_passed_over():
     assert decode_group("/groups/a", b'{"retired":true,"why":"new disks"}') == GroupWish(True)

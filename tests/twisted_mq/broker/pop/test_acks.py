@@ -153,6 +153,11 @@ def test_bad_acknowledgement_is_refused_and_notes_nothing(
     assert len(waiting(desk)) == before
 
 
+def test_offset_of_the_next_message_is_taken(desk: PopDesk) -> None:
+    """Apache's broker takes the end of the queue, too."""
+    assert desk.ack(messages(desk.pop(queueId=0))[0], offset=3).code == 0
+
+
 @pytest.mark.parametrize("field", ["consumerGroup", "topic", "queueId", "extraInfo", "offset"])
 def test_missing_field_is_named(desk: PopDesk, field: str) -> None:
     fields = desk.ack_fields(messages(desk.pop(queueId=0))[0])

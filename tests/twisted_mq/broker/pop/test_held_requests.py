@@ -264,6 +264,13 @@ def test_peek_shows_what_comes_next_and_takes_nothing(desk: PopDesk) -> None:
     assert (retried.code, retried.body.count(b"%RETRY%G_T")) == (0, 4)
 
 
+def test_peek_shows_no_more_of_many_queues_than_asked_for(desk: PopDesk) -> None:
+    for queue_id in range(3):
+        desk.send("a", "b", queue=queue_id)
+    answer = desk.peer.ask(RequestCode.PEEK_MESSAGE, notification(desk, queueId=-1, maxMsgNums=3))
+    assert (answer.code, answer.body.count(b"UNIQ_KEY"), answer.ext_fields["restNum"]) == (0, 3, "6")
+
+
 @pytest.mark.parametrize(("chance", "first"), [(0, b"%RETRY%G_T"), (1, b"Kb"), (95, b"%RETRY%G_T")])
 def test_peek_reads_retried_messages_first_one_time_in_five(desk: PopDesk, chance: int, first: bytes) -> None:
     desk.send("a")
