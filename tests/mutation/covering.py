@@ -33,9 +33,13 @@ class Covering:
     def tests_of(self, path: str, lines: Iterable[int]) -> list[str]:
         """The tests that run one of these lines, fastest first; for lines that run at import, all that run the file."""
         by_line = self.lines.get(path, {})
-        wanted = by_line if self.at_import.get(path, set()) & set(lines) else lines
+        wanted = by_line if self.runs_at_import(path, lines) else lines
         found = {test for line in wanted for test in by_line.get(line, ())}
         return sorted(found, key=lambda test: (self.seconds[test], test))
+
+    def runs_at_import(self, path: str, lines: Iterable[int]) -> bool:
+        """Return True if one of these lines runs outside of tests."""
+        return bool(self.at_import.get(path, set()) & set(lines))
 
     def reach(self, path: str) -> Counter[str]:
         """Return how many lines of a file each test runs."""

@@ -56,12 +56,14 @@ def sample(found: dict[str, list[Mutant]], count: int, seed: str) -> list[Mutant
 def stages(covering: Covering, mutant: Mutant, most_seconds: float) -> Iterator[dict[str, list[str]]]:
     """Tests by file, in the order in which they are tried, as many as took `most_seconds` together without a mutant.
 
-    Tests in files with the source's name come first, then those that run most of its lines, among them the fastest. One that
-    takes longer than what is left of the time is passed over.
+    Tests in files with the source's name come first, then those that run most of its lines, among them the fastest. Of a line
+    that runs at import those of the source's folder come before them. One that takes longer than what is left of the time is
+    passed over.
     """
     tests, reach = covering.tests_of(mutant.path, mutant.lines), covering.reach(mutant.path)
-    stem = Path(mutant.path).stem
-    tests.sort(key=lambda test: (stem not in test.partition("::")[0], -reach[test]))
+    source = Path(mutant.path)
+    near = f"tests/{source.parent}/" if covering.runs_at_import(mutant.path, mutant.lines) else ""
+    tests.sort(key=lambda test: (source.stem not in test.partition("::")[0], not test.startswith(near), -reach[test]))
     left = most_seconds
     files: dict[str, list[str]] = {}
     for test in tests:

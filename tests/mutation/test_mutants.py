@@ -124,6 +124,17 @@ def test_a_line_that_runs_at_import_concerns_all_tests_of_its_file() -> None:
     assert covering.tests_of(PATH, [2]) == ["t.py::b"]
 
 
+@pytest.mark.parametrize(("at_import", "first"), [({1}, "tests/goods/t.py::near"), (set(), "tests/far.py::of_more")])
+def test_tests_of_the_sources_folder_come_before_others_for_a_line_that_runs_at_import(
+    at_import: set[int], first: str
+) -> None:
+    tests = {"tests/goods/t.py::near", "tests/far.py::of_more"}
+    lines = {1: tests, 2: {"tests/far.py::of_more"}}
+    covering = Covering(dict.fromkeys(tests, 1), {PATH: lines}, {PATH: at_import})
+    (stage,) = stages(covering, Mutant(PATH, "f", "constant", 0, 1, (1,), "1", "2"), 1)
+    assert stage == {first.partition("::")[0]: [first]}
+
+
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree of one source and one test, beside the driver's own modules."""
