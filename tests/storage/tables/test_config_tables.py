@@ -9,7 +9,13 @@ from typing import Any
 import attrs
 import pytest
 
-from twisted_mq.protocol.bodies import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfig
+from twisted_mq.protocol.bodies import (
+    DataVersion,
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+    TopicConfig,
+    TopicConfigSerializeWrapper,
+)
 from twisted_mq.protocol.bodies.codec import to_value
 from twisted_mq.storage.files.json_file import LoadAction
 from twisted_mq.storage.tables import config_tables
@@ -120,6 +126,15 @@ def test_groups_are_written_in_apaches_form(tmp_path: Path) -> None:
     table.save()
     wrapper = SubscriptionGroupWrapper(table.groups, table.data_version, table.forbidden)
     assert (tmp_path / "subscriptionGroup.json").read_bytes() == pretty(to_value(wrapper))
+
+
+@pytest.mark.parametrize("names", ["", "A", "BA"], ids=len)
+def test_topics_are_written_in_apaches_form(tmp_path: Path, names: str) -> None:
+    table = TopicTable(str(tmp_path / "topics.json"))
+    table.topics |= {name: TopicConfig(name, attributes={"message.type": "FIFO"}) for name in names}
+    table.save()
+    wrapper = TopicConfigSerializeWrapper(dict(table.topics), table.data_version)
+    assert (tmp_path / "topics.json").read_bytes() == pretty(to_value(wrapper))
 
 
 def test_quoted_queue_ids_are_read(tmp_path: Path) -> None:
