@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from twisted_mq.protocol.bodies.codec import encode_row as encode_row
     from twisted_mq.protocol.bodies.codec import encode_with_rows as encode_with_rows
     from twisted_mq.protocol.bodies.codec import to_value as to_value
+    from twisted_mq.protocol.bodies.codec import with_rows as with_rows
     from twisted_mq.protocol.bodies.connections import *
     from twisted_mq.protocol.bodies.consumer_running import *
     from twisted_mq.protocol.bodies.controller import *
@@ -36,7 +37,7 @@ HOMES = homes(
     {
         "twisted_mq.protocol.bodies.auth": ("AccessWrapper AclInfo PolicyEntryInfo PolicyInfo UserInfo"),
         "twisted_mq.protocol.bodies.codec": (
-            "decode_body decode_value encode_body encode_row encode_with_rows to_value"
+            "decode_body decode_value encode_body encode_row encode_with_rows to_value with_rows"
         ),
         "twisted_mq.protocol.bodies.connections": (
             "Connection ConsumerConnection ProducerConnection ProducerInfo ProducerTableInfo"

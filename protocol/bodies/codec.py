@@ -8,7 +8,7 @@ Written: members sorted, those that are None left out, as Apache's writer does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar, cast, get_args, get_origin
 
 import attrs
@@ -89,6 +89,12 @@ def encode_row(name: str, row: object) -> bytes:
     return dumps(name) + b":" + encode_body(row)
 
 
-def encode_with_rows(body: attrs.AttrsInstance, member: str, rows: Iterable[bytes]) -> bytes:
-    """Return what `encode_body` does, with these rows from `encode_row` as the table that the attribute `member` is."""
-    return encode_body(attrs.evolve(body, **{member: msgspec.Raw(b"{" + b",".join(rows) + b"}")}))
+def with_rows(body: Body, member: str, rows: Iterable[bytes]) -> Body:
+    """Return an attrs value to encode, with these rows from `encode_row` as the table that its attribute `member` is."""
+    evolve: Callable[..., Body] = attrs.evolve
+    return evolve(body, **{member: msgspec.Raw(b"{" + b",".join(rows) + b"}")})
+
+
+def encode_with_rows(body: object, member: str, rows: Iterable[bytes]) -> bytes:
+    """Return what `encode_body` does, with these rows as the table that the attribute `member` is."""
+    return encode_body(with_rows(body, member, rows))

@@ -28,6 +28,8 @@ from twisted_mq.protocol.bodies import (
     TopicConfigAndMappingSerializeWrapper,
     TopicQueueMappingInfo,
     encode_register_broker,
+    encode_row,
+    with_rows,
 )
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.errors import BrokerError, ProtocolError
@@ -39,11 +41,12 @@ from twisted_mq.protocol.wire.header_codec import encode_header
 from twisted_mq.reactor_threads import InThread, at_once
 from twisted_mq.remoting.client import RemotingClient
 from twisted_mq.remoting.errors import RemotingError
+from twisted_mq.storage.tables.kept_rows import KeptRows
 
 Result = TypeVar("Result")
 
 ENCODED_AT_ONCE = 256
-"""Topics that are encoded at once. More are encoded in a thread: 20,000 take half a second."""
+"""Topics that are encoded at once. More are encoded in a thread: the first time, 20,000 take half a second."""
 
 
 def registration_body(
@@ -52,8 +55,12 @@ def registration_body(
     permission: int,
     compressed: bool,
     mappings: Mapping[str, TopicQueueMappingInfo] | None = None,
+    rows: KeptRows | None = None,
 ) -> bytes:
-    """Return the topics as a broker with this permission registers them, with the logical queues of static topics."""
+    """Return the topics as a broker with this permission registers them, with the logical queues of static topics.
+
+    `rows` are those of the last whole table: only changed ones are encoded again. The compressed form has no rows.
+    """
     if permission & PERM_READ_WRITE != PERM_READ_WRITE:
         configs = [attrs.evolve(config, perm=config.perm & permission) for config in configs]
     wrapper = TopicConfigAndMappingSerializeWrapper(
@@ -61,6 +68,8 @@ def registration_body(
         data_version=version,
         topic_queue_mapping_info_map=dict(mappings or {}),
     )
+    if rows is not None and not compressed:
+        wrapper = with_rows(wrapper, "topic_config_table", rows.texts(wrapper.topic_config_table))
     return encode_register_broker(
         RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=[]), compressed
     )
@@ -98,6 +107,7 @@ class Registration:
     _changes: set[_Change] = attrs.field(factory=set)
     _waiting: list[tuple[set[_Change], defer.Deferred[None]]] = attrs.field(factory=list)
     _order: defer.DeferredLock = attrs.field(factory=defer.DeferredLock)
+    _rows: KeptRows = attrs.field(factory=lambda: KeptRows(encode_row))
     held_back: bool = False
     """True while nothing is registered yet: a master asks its slaves first what they did in its place."""
     _left: bool = False
@@ -134,7 +144,8 @@ class Registration:
             configs = routes.shown(configs)
             counter += routes.version
         version = attrs.evolve(version, counter=counter)
-        arguments = configs, version, self.permission(), self.options.compressed_register, self._mappings(changed)
+        rows = self._rows if changed is None else None
+        arguments = configs, version, self.permission(), self.options.compressed_register, self._mappings(changed), rows
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
         return in_thread(registration_body, *arguments).addCallback(self._call_all, change, alone)
 

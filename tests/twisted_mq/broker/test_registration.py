@@ -18,7 +18,14 @@ from tests.support.remoting import MemoryNetwork, settle
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.registration import ENCODED_AT_ONCE, Registration
 from twisted_mq.broker.topics.topic_config_manager import TopicConfigManager
-from twisted_mq.protocol.bodies import DataVersion, TopicConfig, decode_register_broker
+from twisted_mq.protocol.bodies import (
+    DataVersion,
+    RegisterBrokerBody,
+    TopicConfig,
+    TopicConfigAndMappingSerializeWrapper,
+    decode_register_broker,
+    encode_register_broker,
+)
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.requests.registration_proof import is_proven
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -110,6 +117,33 @@ class RegistrationTest(SynchronousTestCase):
             wrapper = decode_register_broker(request.body, False, request.version).topic_config_serialize_wrapper
             self.assertEqual(wrapper.topic_config_table, self.topics.topics)
             self.assertEqual(wrapper.data_version, DataVersion(state_version=0, timestamp=5, counter=1))
+
+    def test_of_the_whole_table_only_changed_rows_are_encoded_again(self) -> None:
+        encoded: list[str] = []
+        registration = self.make(FIRST)
+        encode = registration._rows.encode
+        registration._rows.encode = lambda name, row: encoded.append(name) or encode(name, row)  # type: ignore[func-returns-value]
+        registration.register()
+        self.pump()
+        self.topics.update([TopicConfig(topic_name="B", perm=4)])
+        registration.register([self.topics.topics["B"]])
+        self.topics.update([TopicConfig(topic_name="C")])
+        registration.register()
+        registration.register()
+        self.pump()
+        tables = [
+            decode_register_broker(request.body, False, request.version).topic_config_serialize_wrapper
+            for request in self.first.asked
+        ]
+        names = [sorted(table.topic_config_table) for table in tables]
+        self.assertEqual(names, [["A", "B"], ["B"], ["A", "B", "C"], ["A", "B", "C"]])
+        self.assertEqual(tables[-1].topic_config_table, self.topics.topics)
+        self.assertEqual(encoded, ["A", "B", "B", "C"])
+        wrapper = TopicConfigAndMappingSerializeWrapper(
+            topic_config_table=dict(self.topics.topics), data_version=self.topics.data_version
+        )
+        plain = RegisterBrokerBody(topic_config_serialize_wrapper=wrapper, filter_server_list=[])
+        self.assertEqual(self.first.asked[-1].body, encode_register_broker(plain, False))
 
     def test_registration_and_departure_prove_the_shared_secret_where_there_is_one(self) -> None:
         registration = self.make(FIRST, registration_shared_secret="long and random")
