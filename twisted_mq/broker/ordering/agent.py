@@ -307,7 +307,10 @@ class OrderAgent:
         return health.confirmed if isinstance(health, MasterHealth) else self._broker.store.max_physical_offset()
 
     def _replicated(self) -> None:
-        if isinstance(self._health, MasterHealth) and self._health.acknowledged() and self._reads.held_back:
+        """Hand out what the slave has acknowledged in this session, once it is read in this session what is consumed now."""
+        if not isinstance(self._health, MasterHealth) or not self._fresh or not self.view.is_complete:
+            return
+        if self._health.acknowledged() and self._reads.held_back:
             waiting, self._reads.held_back = self._reads.held_back, {}
             for topic, queue_id in waiting:
                 self._broker.polling.offer_queue(topic, queue_id)
@@ -326,7 +329,9 @@ class OrderAgent:
 
     def _look(self) -> None:
         """Check the broker's own health, and what waits to be consumed."""
-        if not self.is_master:
+        if self.is_master:
+            self._replicated()
+        else:
             self._confirm_master()
         fault = self._health.look()
         if fault != self._fault:

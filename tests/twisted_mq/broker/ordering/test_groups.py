@@ -405,6 +405,30 @@ class SessionTests(OrderedCase):
             self.cluster.brokers[f"{self.first}-1"].log_end, self.cluster.brokers[f"{self.first}-0"].log_end
         )
         self.assertIsNone(client.answer(opaque, 0.5), "its slave has the message, and confirms it in no session")
+        self.assertEqual(self.consume(client), [], "a consumer would get it behind the term of the second group")
+        master = self.cluster.brokers[f"{self.first}-0"]
+        before = master.coordinator.session_id
+        master.coordinator.link.heal()
+        consumed = []
+        for _ in range(400):
+            self.cluster.run(0.01)
+            consumed += self.consume(client)
+        self.assertNotIn(master.coordinator.session_id, (0, before))
+        self.assertEqual(consumed, [], "nor before it has read in its next session what is consumed now")
+
+    def test_what_the_slave_confirms_is_handed_out_once_the_lists_are_read_in_this_session(self) -> None:
+        """Until then a master may take a term for the consumed one that its slave has told to be over."""
+        self.send(self.first, 1)
+        client = self.master(self.first)
+        self.consume(client)
+        agent = self.cluster.brokers[f"{self.first}-0"].agent
+        agent._fresh = False
+        self.send(self.first, 2)
+        self.cluster.run(1)
+        self.assertEqual(self.consume(client), [])
+        agent._fresh = True
+        self.cluster.run(1)
+        self.assertEqual(self.consume(client), [b"2"])
 
     def test_slave_confirms_its_master_again_in_the_next_session(self) -> None:
         self.send(self.first, 1)
