@@ -2,7 +2,9 @@
 # make setup CONSTRAINTS=   the same with the newest versions that setup.cfg allows, where those of constraints.txt do not fit
 # make lock    constraints.txt anew after a change of setup.cfg; UPGRADE=--upgrade takes newer versions
 # make demo    name server and broker in one process, real messages through the client, a Spark report on the files
-# make test    the whole test suite, side by side: pytest; trial and the client's tests on the newest Python; those with Apache's programs
+# make test    the whole test suite, side by side: pytest; trial and the client's tests on the newest Python; those with Apache's programs;
+#              with plain Python, MQ_COMPILED=on: with rocketmq-twisted-speed
+# make speed   rocketmq-twisted-speed into .venv, the compiled forms of batches; needs a C compiler and Python's headers
 # make check   format, lint, types, layers, docs, known vulnerabilities of dependencies where an index is reached
 # make docs    the pages in docs/, as HTML in build/docs
 # make crash   thousands of kills and power cuts, every byte of the damage matrix; MQ_CRASH_ROUNDS says how many kills
@@ -23,11 +25,11 @@
 # make order-cases  ordered groups under failures with sessions of 6 s, and without ZooKeeper for a minute
 # make spark-proof   Spark beside kill -9 of driver, worker, broker (KILLS=200) of writing tasks (TASK_KILLS=50), and of exports (EXPORT_KILLS=200); latency, rates, reads, scale, exports
 # make bench   the project's own benchmarks
-# make release   a dry run: sdist and wheel in dist/, checked by twine, installed, the examples run with them; uploads nothing
+# make release   a dry run: sdists and wheels in dist/, checked by twine, installed, the examples run with them; uploads nothing
 # make cost    the worst turn of each request and port in its most adverse shapes: an hour
 # make large-tables   a broker with 500,000 groups and 100 topics of 65,535 queues: start, answers, worst turns
 # make suspended   slave, name server and master stand still for 30 s each under load: nothing acknowledged is lost
-# make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements
+# make count   instructions of the hot paths of broker and client (valgrind), beside those in docs/measurements; MQ_COMPILED=on: compiled
 #
 # Which runner takes which test: a TestCase of trial below tests/twisted_mq (virtual clock or real reactor) runs under
 # trial, everything else under pytest. tests/conftest.py marks those TestCases "trial"; `pytest` without -m runs all.
@@ -47,7 +49,7 @@ CONSTRAINTS ?= constraints.txt
 PIP := $(PYTHON) -m pip --quiet --disable-pip-version-check
 EXTRAS = $$($(BASE_PYTHON) -c "import configparser as c; p = c.ConfigParser(); p.read('setup.cfg'); print(','.join(p['options.extras_require']))")
 
-.PHONY: help cost large-tables suspended siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-grpc simulate-mutants simulate-rules mutate release
+.PHONY: help speed cost large-tables suspended siege setup java lock demo test record-apache check crash fuzz soak soak-client soak-grpc spark-proof order-cases bench count docs week simulate simulate-grpc simulate-mutants simulate-rules mutate release
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -91,7 +93,16 @@ java:
 demo: setup
 	@$(VENV)/bin/mq demo
 
-test: setup
+speed: $(INSTALLED)
+	@header="$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"; \
+	if command -v cc > /dev/null && test -f "$$header"; then \
+	  $(PIP) install --no-deps --no-build-isolation ./speed; \
+	else \
+	  echo "rocketmq-twisted-speed is not built, its tests are skipped: it needs cc and $$header"; \
+	fi
+
+test: export MQ_COMPILED ?= off
+test: setup speed
 	$(PYTHON) -m interop.peers.setup
 	$(PYTHON) -m tests.side_by_side
 
@@ -202,5 +213,7 @@ count: $(INSTALLED)
 release: $(INSTALLED)
 	rm -rf dist
 	$(PYTHON) -m build --no-isolation --outdir dist
+	$(PYTHON) -m build --no-isolation --outdir dist speed
 	$(PYTHON) -m twine check --strict dist/*
-	MQ_WHEEL=$$(ls $(CURDIR)/dist/*.whl) $(PYTHON) -m pytest tests/packaging/test_wheel.py tests/packaging/test_examples.py
+	MQ_WHEEL=$$(ls $(CURDIR)/dist/rocketmq_twisted-*.whl) MQ_SPEED_WHEEL=$$(ls $(CURDIR)/dist/rocketmq_twisted_speed-*.whl) \
+	  $(PYTHON) -m pytest tests/packaging/test_wheel.py tests/packaging/test_speed.py tests/packaging/test_examples.py

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import attrs
@@ -24,9 +24,11 @@ import construct
 
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
+from twisted_mq.protocol.layouts import compiled
+from twisted_mq.protocol.layouts.compiled import Columns
 from twisted_mq.protocol.layouts.derive import derive_runs, require_variable
 from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
-from twisted_mq.protocol.layouts.value_order import Packer
+from twisted_mq.protocol.layouts.value_order import Packer, require_names
 from twisted_mq.protocol.messages.message import Message, MessageExt
 from twisted_mq.protocol.text.java import parse_int, utf8
 from twisted_mq.protocol.text.properties import (
@@ -128,18 +130,25 @@ def cut_batch(data: bytes, count: int) -> Iterator[int]:
             yield offset
 
 
-Columns = tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool]
-"""Flags, bodies and properties of messages, and whether all bodies have one length and all properties, for all that is known."""
-
-
 def read_columns(data: bytes) -> Columns:
     """Return the messages of a batch, see `read_batch`."""
+    read = compiled.forms.read_columns
+    if read is not None and (columns := read(data, _places())) is not None:
+        return columns
     alike = _read_alike(data)
     if alike is not None:
         return alike
     entries = read_batch(data)
     flags, bodies, properties = zip(*entries, strict=True) if entries else ((), (), ())
     return flags, bodies, properties, False
+
+
+@functools.cache
+def _places() -> tuple[int, ...]:
+    """Return the places that compiled code reads; it reads the length of the properties alone between body and properties."""
+    require_names(_BEFORE_PROPERTIES.names, ("properties_length",), "compiled code")
+    compiled.places(_BEFORE_PROPERTIES, properties_length="h")
+    return compiled.places(_BEFORE_BODY, flag="l", body_length="l")
 
 
 def _read_alike(data: bytes) -> Columns | None:

@@ -1,6 +1,6 @@
 """The records of a batch, written in one piece: equal to `encode_record` of each, with what they share worked out once.
 
-Messages that are all of one length become rows of numpy columns, others are packed one by one.
+Messages that are all of one length become rows of numpy columns, others are packed one by one. The compiled form packs both.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from itertools import count
 
 import numpy as np
 
+from twisted_mq.protocol.layouts import compiled
 from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
 from twisted_mq.protocol.layouts.record import CRC_MASK, MESSAGE, SYS_FLAG_POSITION, V6_FLAGS, magic_for
@@ -52,7 +53,8 @@ def encode_records(
     `alike` says that all bodies have one length, and all properties. The caller has checked the lengths, as for
     `encode_record`.
     """
-    alike = alike and len(bodies) >= _FEWEST and bodies[0] != b"" != properties[0]
+    write = compiled.forms.encode_records
+    alike = write is None and alike and len(bodies) >= _FEWEST and bodies[0] != b"" != properties[0]
     pattern = encode_record(
         topic,
         bodies[0] if alike else b"",
@@ -68,6 +70,13 @@ def encode_records(
         sys_flag=sys_flag,
         reconsume_times=reconsume_times,
     )
+    if write is not None:
+        columns = tuple(flags), tuple(map(crc32, bodies)), tuple(bodies), tuple(properties)
+        found = write(
+            pattern, *columns, queue_offset, physical_offset, _places(pattern[_LOW_FLAGS] & V6_FLAGS, len(topic))
+        )
+        if found is not None:
+            return found
     encode = _encode_alike if alike else _encode_each
     return encode(pattern, flags, bodies, properties, suffix, topic, queue_offset, physical_offset)
 
@@ -151,6 +160,16 @@ def _packers(v6_flags: int, topic_bytes: int) -> tuple[Packer, Packer]:
     return head.around(_DIFFERING, _PARTS), between.around(
         ("properties_length",), ("topic_length", "properties_length")
     )
+
+
+@functools.lru_cache(maxsize=256)
+def _places(v6_flags: int, topic_bytes: int) -> tuple[int, ...]:
+    """Return the places that compiled code writes: in the head, and between body and properties."""
+    head, between, *_ = derive_runs(MESSAGE, sys_flag=v6_flags, magic=magic_for(topic_bytes), topic_length=topic_bytes)
+    numbers = compiled.places(
+        head, size="l", body_crc="l", flag="l", body_length="l", queue_offset="q", physical_offset="q"
+    )
+    return numbers + compiled.places(between, properties_length="h")
 
 
 _packers(0, 0)

@@ -32,6 +32,8 @@ _SUMMARY = re.compile(r"^summary: (\d+)", re.M)
 _VALGRIND = ("valgrind", "--quiet", "--tool=cachegrind", "--cache-sim=no")
 _SETTLED = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 """Hashes as always, and no threads of numpy's."""
+_PLAIN = {"MQ_COMPILED": "off"}
+"""Without the compiled forms unless the environment says otherwise."""
 
 
 class CountError(Exception):
@@ -99,7 +101,7 @@ def count_paths(paths: Iterable[CountedPath]) -> Iterator[tuple[CountedPath, flo
     """Instructions a request of each path, as soon as it is counted. Raises CountError."""
     by_name = {path.name: path for path in paths}
     with tempfile.TemporaryDirectory(prefix="counts-") as folder:
-        environment = os.environ | _SETTLED
+        environment = _PLAIN | os.environ | _SETTLED
         program = subprocess.Popen(
             command(folder, by_name), cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
         )

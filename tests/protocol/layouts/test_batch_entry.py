@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.captures import frames
+from tests.support.forms import each_form as each_form
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.batch_entry import (

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.forms import each_form as each_form
 from twisted_mq.protocol.layouts.batch_records import encode_records
 from twisted_mq.protocol.layouts.record_codec import encode_record
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.forms import each_form as each_form
 from twisted_mq.broker.processors.send_batch import batch_messages
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.batch_entry import encode_entry
