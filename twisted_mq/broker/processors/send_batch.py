@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 
 import attrs
 
@@ -46,6 +46,16 @@ class BatchSends:
     """Makes the batches of one broker; the broker gives every message the properties `always`."""
 
     always: Mapping[str, str]
+    _not_own: Set[str] = attrs.field(init=False)
+    _suffix: bytes = attrs.field(init=False)
+
+    @_not_own.default
+    def _every_brokers_property(self) -> Set[str]:
+        return BROKERS_PROPERTIES | self.always.keys()
+
+    @_suffix.default
+    def _encoded_always(self) -> bytes:
+        return utf8(encode_properties(self.always))
 
     def pattern(self, header: SendHeader, target: SendTarget, queue_id: int, born_host: bytes) -> InnerMessage:
         """Return what the messages of a batch share. Raises BrokerError for a retry topic, which takes no batches."""
@@ -67,8 +77,7 @@ class BatchSends:
 
     def _own(self, pattern: InnerMessage) -> dict[str, str]:
         """Return the properties that the producer gave the batch."""
-        not_own = BROKERS_PROPERTIES | self.always.keys()
-        return {name: value for name, value in pattern.property_map.items() if name not in not_own}
+        return {name: value for name, value in pattern.property_map.items() if name not in self._not_own}
 
     def inner_key(self, target: SendTarget, pattern: InnerMessage) -> str | None:
         """Return the unique key that identifies a batch stored as one record to its producer; None for other batches."""
@@ -77,7 +86,7 @@ class BatchSends:
 
     def messages(self, body: bytes, pattern: InnerMessage) -> InnerBatch:
         """Return each message as a record of its own. Raises RecordError, and BrokerError for an empty batch."""
-        batch = batch_messages(body, self._own(pattern), self.always, pattern)
+        batch = batch_messages(body, self._own(pattern), self._suffix, pattern)
         if not len(batch):
             raise BrokerError(ResponseCode.MESSAGE_ILLEGAL, "body: must have at least one message")
         return batch
@@ -107,18 +116,15 @@ def stretches(body: bytes) -> Generator[None, None, list[bytes]]:
     return [body[start:end] for start, end in itertools.pairwise(ends)]
 
 
-def batch_messages(
-    body: bytes, shared: Mapping[str, str], always: Mapping[str, str], message: InnerMessage
-) -> InnerBatch:
+def batch_messages(body: bytes, shared: Mapping[str, str], suffix: bytes, message: InnerMessage) -> InnerBatch:
     """Return the messages of an encoded batch, which share the fields of `message` (topic, queue, flags, hosts).
 
-    `shared` are the batch's own properties, `always` those that the broker gives every message. Raises RecordError.
+    `shared` are the batch's own properties, `suffix` has those that the broker gives every message. Raises RecordError.
     """
     flags, bodies, texts, alike = read_columns(body)
     joined = b"".join(texts)
     if _WAITED in joined:
         texts, alike = [_without_brokers_own(text) for text in texts], False
-    suffix = utf8("".join(f"{name}\x01{value}\x02" for name, value in always.items()))
     if len({*map(len, texts)}) == 1 and _are_complete(texts, joined, shared):
         return InnerBatch(message, flags, bodies, texts, [0] * len(texts), suffix, alike=alike)
     properties = SharedProperties(texts)

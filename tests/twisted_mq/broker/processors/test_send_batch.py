@@ -14,7 +14,7 @@ from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
 from twisted_mq.storage.interfaces import InnerMessage
 
 PATTERN = InnerMessage("T", 1, b"", b"", {}, 0, sys_flag=2)
-ALWAYS = {"CLUSTER": "c", "MSG_REGION": "r", "TRACE_ON": "true"}
+ALWAYS = b"CLUSTER\x01c\x02MSG_REGION\x01r\x02TRACE_ON\x01true\x02"
 SHARED = {"UNIQ_KEY": "BATCH", "WAIT": "true"}
 NAMES = st.sampled_from(["UNIQ_KEY", "WAIT", "TAGS", "KEYS", "XTAGS", "é", "W"])
 VALUES = st.sampled_from(["", "true", "TAGS", "A || B", "é", "a\x01b", "nul\0", "WAIT"])
@@ -33,8 +33,7 @@ def twin(properties: bytes, shared: dict[str, str]) -> tuple[bytes, int]:
         if not (b"\x02" + properties).count(utf8(f"\x02{name}\x01")):
             properties += utf8(f"{name}\x01{value}\x02")
     _, _, rest = (b"\x02" + properties).partition(b"\x02TAGS\x01")
-    always = "".join(f"{name}\x01{value}\x02" for name, value in ALWAYS.items())
-    return properties + utf8(always), tags_code(from_utf8(rest.partition(b"\x02")[0]))
+    return properties + ALWAYS, tags_code(from_utf8(rest.partition(b"\x02")[0]))
 
 
 def assert_made_as_alone(texts: list[bytes], shared: dict[str, str]) -> None:
