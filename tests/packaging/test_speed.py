@@ -44,7 +44,7 @@ def speed_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def printed(python: str, folder: Path, **variables: str) -> list[str]:
-    """Which form is used, and a digest of what it made."""
+    """Return whether the compiled form is used, and a digest of what was made."""
     words = [python, "-c", BATCHES]
     done = subprocess.run(words, cwd=folder, env=environment(folder) | variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
