@@ -225,25 +225,29 @@ class ConsumeQueue:
 
     def entry(self, offset: int) -> Entry | None:
         """Return the entry at an offset; None outside the visible entries."""
-        if offset < self.min_offset or offset >= self.max_offset:
+        place = self._place(offset)
+        if place is None:
             return None
-        position = offset * ENTRY_BYTES
-        file = self.files.find(position)
-        if file is None:
-            return None
-        physical_offset, size, tags_code = _unpack_from(file.readable, position - file.first_offset)
+        file, position = place
+        physical_offset, size, tags_code = _unpack_from(file.readable, position)
         return physical_offset, size, tags_code
 
     def peek(self, offset: int) -> Entry | None:
         """Return physical offset, size and stored tags code at an offset, without mapping a file for it."""
+        place = self._place(offset)
+        if place is None:
+            return None
+        file, position = place
+        physical_offset, size, tags_code = _unpack_from(file.peek(position, ENTRY_BYTES))
+        return physical_offset, size, tags_code
+
+    def _place(self, offset: int) -> tuple[MappedFile, int] | None:
+        """Return the file of an entry, and the entry's position in it; None outside the visible entries."""
         if offset < self.min_offset or offset >= self.max_offset:
             return None
         position = offset * ENTRY_BYTES
         file = self.files.find(position)
-        if file is None:
-            return None
-        physical_offset, size, tags_code = _unpack_from(file.peek(position - file.first_offset, ENTRY_BYTES))
-        return physical_offset, size, tags_code
+        return None if file is None else (file, position - file.first_offset)
 
     def stored(self, offset: int) -> tuple[int, ...] | None:
         """Return the whole entry of the record that begins at an offset, for comparison with `wanted`."""

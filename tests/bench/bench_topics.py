@@ -67,7 +67,7 @@ class Broker:
 
     @property
     def processor_ms(self) -> float:
-        """What all threads took so far."""
+        """Return the processor time of all threads so far."""
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e6
 

@@ -56,7 +56,7 @@ def encode(**changed: Any) -> Any:
 def test_a_batch_is_read_as_plain_python_reads_it_or_left_to_it(
     entries: list[tuple[int, bytes, bytes]], damage: list[tuple[int, int]], cut: int
 ) -> None:
-    """What plain Python refuses is left to it, so that its error is raised; nothing else is."""
+    """Check that C leaves to plain Python what that refuses, and nothing else."""
     batch = bytearray(b"".join(encode_entry(*entry) for entry in entries))
     for place, value in damage:
         batch[place % len(batch)] = value

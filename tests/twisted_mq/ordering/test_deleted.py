@@ -1,4 +1,4 @@
-"""What a full disk deleted of ordered topics, as brokers and operators tell each other."""
+"""Counts of messages of ordered topics that a full disk deleted before they were consumed."""
 
 from __future__ import annotations
 
