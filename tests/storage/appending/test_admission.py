@@ -58,3 +58,12 @@ def test_properties_are_judged_before_the_body(admission: Admission) -> None:
 )
 def test_due_time(admission: Admission, properties: dict[str, str], due: int) -> None:
     assert admission.due_time(message(property_map=properties, tags_code=7), START_MS) == due
+
+
+def test_only_topics_of_retries_may_be_longer_than_127_characters(admission: Admission) -> None:
+    longest = "t" * 127
+    assert [admission.may_have_queue(topic, 0) for topic in (longest, longest + "t", "%RETRY%" + longest)] == [
+        True,
+        False,
+        True,
+    ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Sequence
 
 import pytest
 
-from tests.storage.conftest import START_MS, OpenFileStore, message, put
+from tests.storage.conftest import HOST, START_MS, OpenFileStore, message, put
 from tests.support.batches import batched
+from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.record_codec import decode_message
-from twisted_mq.storage.interfaces import PutStatus
+from twisted_mq.storage.interfaces import PlainMessages, PutStatus
 
 RECORD = 91 + 6 + 500
 
@@ -82,3 +84,75 @@ def test_first_message_that_finds_no_space_is_said_and_the_next_ones_are_not(
     is_full = True
     assert [store.put_message(message("Other")).status for _ in range(2)] == [PutStatus.SERVICE_NOT_AVAILABLE] * 2
     assert said() == 2
+
+
+def test_first_message_that_lacks_a_descriptor_is_said_and_the_next_ones_are_not(
+    open_store: OpenFileStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_room(size: int) -> None:
+        raise OSError(errno.EMFILE, "Too many open files", "commitlog/0")
+
+    store = open_store()
+    monkeypatch.setattr(store._log, "make_room", make_room)
+    assert [store.put_message(message()).status for _ in range(2)] == [PutStatus.OS_PAGE_CACHE_BUSY] * 2
+    said = [
+        record.getMessage() for record in caplog.records if record.getMessage().startswith("store accepts no messages")
+    ]
+    assert said == ["store accepts no messages for now: [Errno 24] Too many open files: 'commitlog/0'"]
+
+
+@pytest.mark.parametrize("in_a_batch", [False, True])
+def test_message_that_just_fits_does_not_tell_whether_there_is_space_for_a_new_file(
+    open_store: OpenFileStore, in_a_batch: bool
+) -> None:
+    """A larger message has found no space for the next file. The small one ends where the blank record begins."""
+    is_full = False
+
+    def allocate(descriptor: int, offset: int, length: int) -> None:
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = open_store(keywords={"allocate": allocate})
+    put(store, *[message(body=bytes(500)) for _ in range(6)])
+    is_full = True
+    assert store.put_message(message(body=bytes(500))).status is PutStatus.SERVICE_NOT_AVAILABLE
+    small = message(body=bytes(4096 - 8 - 6 * RECORD - 97))
+    result = store.put_messages(batched([small])) if in_a_batch else store.put_message(small)
+    assert (result.status, result.end_offset, store.gate.no_space) == (PutStatus.PUT_OK, 4096 - 8, True)
+
+
+def plain(queue_ids: Sequence[int], body: bytes) -> PlainMessages:
+    count = len(queue_ids)
+    return PlainMessages("TopicA", queue_ids, [body] * count, [b""], [0] * count, [START_MS] * count, HOST, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("size", "fitting"), [(570, 7), (571, 6)])
+def test_plain_messages_are_taken_up_to_the_one_that_needs_another_file(
+    open_store: OpenFileStore, size: int, fitting: int
+) -> None:
+    """After a record of 98 bytes, seven of 570 fill a file but for its blank record."""
+    store = open_store()
+    put(store, message(body=b"x"))
+    places = store.put_plain(plain([0] * 7, bytes(size - 97)))
+    assert (len(places), places.end_offset) == (fitting, 98 + fitting * size)
+    store.dispatch()
+
+
+def test_queue_whose_plain_messages_end_first_becomes_visible_first(open_store: OpenFileStore) -> None:
+    store = open_store()
+    put(store, message(), message(queue_id=1))
+    places = store.put_plain(plain([0, 1, 1, 0], b"hello"))
+    store.dispatcher.run(places.physical_offsets[3])
+    assert [store.max_offset_in_queue("TopicA", queue_id) for queue_id in (0, 1)] == [1, 3]
+
+
+def test_half_message_of_a_topic_with_batch_queues_has_queue_offset_0(
+    open_store: OpenFileStore, known_topics: dict[str, bool]
+) -> None:
+    known_topics["TopicA"] = True
+    store = open_store()
+    half = message(sys_flag=int(MessageSysFlag.TRANSACTION_PREPARED_TYPE))
+    ordinary, result = put(store, message(), half)
+    stored = decode_message(store._log.record_at(result.physical_offset) or b"")
+    assert (ordinary.queue_offset, result.queue_offset, stored.queue_offset) == (0, 0, 0)
+    assert store.max_offset_in_queue("TopicA", 0) == 1
