@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,12 @@ def config(root: Path, **fields: Any) -> StoreConfig:
 
 def no_sync(descriptor: int) -> None:
     """Instead of fdatasync, where a test does not ask about the disk."""
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test waits for the disk to take a small file or a name; a test that asks about that has a fake of its own."""
+    monkeypatch.setattr(os, "fsync", no_sync)
 
 
 @pytest.fixture
