@@ -531,13 +531,3 @@ def test_store_is_sound_after_a_crash_at_any_byte(open_store: OpenFileStore, tmp
         assert bodies(again) == list(range((end + 2) // size))
         assert again.check() == []
         again.close()
-
-
-def test_record_with_a_damaged_queue_offset_takes_no_other_records_entry(crash: Any, open_store: OpenFileStore) -> None:
-    root = crash(5)
-    overwrite(log_file(root, 0), 3 * RECORD + 20, (1).to_bytes(8, "big"))
-    store = open_store(root)
-    said = f"no entry for the record at {3 * RECORD}, another record is there"
-    assert ("consumequeue/TopicA/0", 1, said) in actions(store.recovery_report, root)
-    assert set(bodies(store)) == {0, 1, 2, 4}
-    store.close()
