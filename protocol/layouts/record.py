@@ -214,7 +214,7 @@ def read_head(buffer: Buffer, offset: int = 0) -> RecordHead:
     return RecordHead._make(head_values(buffer, offset))
 
 
-def head_values(buffer: Buffer, offset: int = 0) -> HeadFields:
+def head_values(buffer: Buffer, offset: int) -> HeadFields:
     """Return the values of `read_head`, without their names."""
     available = len(buffer) - offset
     if offset < 0 or available < HEAD_BYTES:
