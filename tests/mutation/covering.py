@@ -31,10 +31,18 @@ class Covering:
     at_import: dict[str, set[int]]
 
     def tests_of(self, path: str, lines: Iterable[int]) -> list[str]:
-        """The tests that run one of these lines, fastest first; for lines that run at import, all that run the file."""
+        """The tests that run one of these lines, fastest first.
+
+        Of lines that run at import these are all that run the file, and those of its own file of tests: they may read its
+        constants alone.
+        """
         by_line = self.lines.get(path, {})
-        wanted = by_line if self.runs_at_import(path, lines) else lines
-        found = {test for line in wanted for test in by_line.get(line, ())}
+        at_import = self.runs_at_import(path, lines)
+        found = {test for line in (by_line if at_import else lines) for test in by_line.get(line, ())}
+        if at_import:
+            source = Path(path)
+            own = f"tests/{source.parent}/test_{source.name}"
+            found |= {test for test in self.seconds if test.partition("::")[0] == own}
         return sorted(found, key=lambda test: (self.seconds[test], test))
 
     def runs_at_import(self, path: str, lines: Iterable[int]) -> bool:

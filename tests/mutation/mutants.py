@@ -110,6 +110,7 @@ class _Finder(ast.NodeVisitor):
         self.found: list[Mutant] = []
         self._path, self._source = path, source
         self._scope: list[str] = []
+        self._tuple_line: int | None = None
         self._line_starts = [0]
         for line in source.splitlines(keepends=True):
             self._line_starts.append(self._line_starts[-1] + len(line))
@@ -119,7 +120,7 @@ class _Finder(ast.NodeVisitor):
         start = self._line_starts[node.lineno - 1] + node.col_offset
         end = self._line_starts[node.end_lineno - 1] + node.end_col_offset
         original = " ".join(self._source[start:end].decode().split())
-        lines = tuple(range(node.lineno, node.end_lineno + 1))
+        lines = (*range(node.lineno, node.end_lineno + 1), *filter(None, [self._tuple_line]))
         scope = ".".join(self._scope) or "module"
         self.found.append(Mutant(self._path, scope, kind, start, end, lines, original, replacement))
 
@@ -238,6 +239,14 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.func, ast.Name) and node.func.id in ("cast", "TypeVar", "NewType"):
             return
         self.generic_visit(node)
+
+    def visit_Tuple(self, node: ast.Tuple) -> None:
+        """Constants of a tuple are one constant of Python's, which runs on the tuple's first line."""
+        outer = self._tuple_line
+        if outer is None and all(isinstance(one, ast.Constant) for one in node.elts):
+            self._tuple_line = node.lineno
+        self.generic_visit(node)
+        self._tuple_line = outer
 
     def visit_Constant(self, node: ast.Constant) -> None:
         for value in _other_constants(node.value):

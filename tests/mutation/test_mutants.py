@@ -124,6 +124,19 @@ def test_a_line_that_runs_at_import_concerns_all_tests_of_its_file() -> None:
     assert covering.tests_of(PATH, [2]) == ["t.py::b"]
 
 
+def test_a_line_that_runs_at_import_concerns_the_tests_of_the_sources_own_file_too() -> None:
+    own, other = "tests/protocol/layouts/test_m.py::of_constants", "tests/protocol/wire/test_m.py::of_another"
+    path = "protocol/layouts/m.py"
+    covering = Covering({own: 1, other: 1}, {path: {1: set(), 2: set()}}, {path: {1}})
+    assert (covering.tests_of(path, [1]), covering.tests_of(path, [2])) == ([own], [])
+
+
+def test_constants_of_a_tuple_run_where_it_begins() -> None:
+    source = 'NAMES = (\n    "a",\n    "b",\n)\nPARTS = [\n    f(1),\n    "c",\n]\n'
+    found = {one.original: one.lines for one in mutants_of(PATH, source.encode())}
+    assert found == {'"a"': (2, 1), '"b"': (3, 1), "1": (6,), '"c"': (7,)}
+
+
 @pytest.mark.parametrize(("at_import", "first"), [({1}, "tests/goods/t.py::near"), (set(), "tests/far.py::of_more")])
 def test_tests_of_the_sources_folder_come_before_others_for_a_line_that_runs_at_import(
     at_import: set[int], first: str
