@@ -186,3 +186,9 @@ def test_a_damaged_inner_batch_is_an_error() -> None:
 def test_messages_of_one_size_are_read_at_once(properties: bytes) -> None:
     batch = b"".join(encode_entry(flag, b"body", properties) for flag in (1, 2))
     assert read_columns(batch) == ((1, 2), (b"body",) * 2, (properties,) * 2, True)
+
+
+def test_messages_of_several_sizes_are_not_said_to_be_alike() -> None:
+    batch = encode_entry(1, b"body", b"") + encode_entry(2, b"longer", b"")
+    assert read_columns(batch) == ((1, 2), (b"body", b"longer"), (b"", b""), False)
+    assert read_columns(b"") == ((), (), (), False)

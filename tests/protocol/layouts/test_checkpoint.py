@@ -29,3 +29,21 @@ def test_a_recorded_checkpoint_packs_again(store: str) -> None:
 
 def test_the_timer_s_checkpoint_has_seven_numbers() -> None:
     assert derive_struct(TIMER_CHECKPOINT).unpack(bytes(55) + b"\x07") == (0, 0, 0, 0, 0, 0, 7)
+
+
+def test_the_timer_s_numbers_have_apache_s_order() -> None:
+    content = b"".join(number.to_bytes(8, "big") for number in range(1, 8))
+    assert (
+        TIMER_CHECKPOINT.build(
+            {
+                "last_read_time_ms": 1,
+                "last_timer_log_flush_position": 2,
+                "last_timer_queue_offset": 3,
+                "master_timer_queue_offset": 4,
+                "state_version": 5,
+                "timestamp": 6,
+                "counter": 7,
+            }
+        )
+        == content
+    )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.captures import CAPTURES, HA_STREAMS, commit_log_files
 from twisted_mq.protocol.errors import FrameError, FrameTooLarge
 from twisted_mq.protocol.layouts.ha import (
+    EPOCH_ENTRY,
     SWITCH_MASTER_HANDSHAKE,
     SWITCH_SLAVE_HANDSHAKE,
     SWITCH_TRANSFER_HEADER,
@@ -125,6 +126,7 @@ def test_the_switching_service_s_frames_have_their_fields_in_apache_s_order() ->
     assert SWITCH_TRANSFER_HEADER.build(header).hex() == (
         "00000002" "00000005" "0000000000000001" "00000002" "0000000000000003" "0000000000000004"
     )  # fmt: skip
+    assert EPOCH_ENTRY.build({"epoch": 3, "start_offset": 4096}).hex() == "00000003" "0000000000001000"  # fmt: skip
 
 
 @given(st.lists(st.integers(1, 7)))

@@ -29,7 +29,9 @@ def test_head_is_that_of_hyperframe(size: int) -> None:
     headers = HeadersFrame(LAST, data=body, flags=["END_STREAM", "END_HEADERS"]).serialize()
     assert http2.frame_head(size, http2.DATA, http2.END_STREAM, 5) + body == data
     assert http2.frame(http2.HEADERS, http2.END_STREAM | http2.END_HEADERS, LAST, body) == headers
-    assert http2.FRAME_HEAD.build(http2.FRAME_HEAD.parse(data)) == data[:9]
+    head = http2.FRAME_HEAD.parse(data)
+    assert (head.length_high << 16 | head.length_low, head.kind, head.stream_id) == (size, http2.DATA, 5)
+    assert http2.FRAME_HEAD.build(head) == data[:9]
 
 
 FRAMES = [

@@ -20,6 +20,8 @@ from twisted_mq.protocol.layouts.proxy_header import (
     read_proxy_header,
 )
 
+LONGEST_LINE = b"PROXY UNKNOWN %b %b 65535 65535\r\n" % ((b"ffff:" * 7 + b"ffff",) * 2)
+"""The longest line of version 1 by its specification."""
 LINE = b"PROXY TCP4 192.0.2.1 192.0.2.9 56324 8081\r\n"
 
 
@@ -40,6 +42,7 @@ HEADERS = {
     b"PROXY TCP6 ::1 ::2 1 2\r\n": ("::1", 1),
     b"PROXY UNKNOWN\r\n": None,
     b"PROXY UNKNOWN any words\r\n": None,
+    LONGEST_LINE: None,
     V4: ("192.0.2.1", 56324),
     V6: ("::1", 7),
     binary(0x00, b"", FOR_ITSELF): None,
@@ -67,6 +70,7 @@ def test_header_is_read_once_it_is_whole(header: bytes) -> None:
         b"PROXY TCP6 192.0.2.1 192.0.2.9 1 8081\r\n",
         b"PROXY UDP4 192.0.2.1 192.0.2.9 1 8081\r\n",
         b"PROXY " + b"x" * MOST_LINE_BYTES,
+        LONGEST_LINE.replace(b"\r\n", b"x\r"),
         binary(0x11, bytes(11)),
         binary(0x21, bytes(35)),
         binary(0x11, bytes(12), 0x22),

@@ -15,6 +15,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
     EXTENSION_END,
     EXTENSION_HEAD,
     FILLER_ENTRY,
+    NO_COMPACT_OFFSET,
     QUEUE_ENTRY,
     QUEUE_EXTENSION_END,
     QUEUE_EXTENSION_UNIT,
@@ -80,6 +81,11 @@ def test_any_batch_entry_is_as_the_layout_builds_it(entry: tuple[int, ...]) -> N
 def test_sizes_are_apache_s() -> None:
     assert (ENTRY_BYTES, BATCH_ENTRY_BYTES, EXTENSION_HEAD.size) == (20, 46, 20)
     assert bytes.fromhex("0000000000000000" "7fffffff" "0000000000000000") == FILLER_ENTRY  # fmt: skip
+
+
+def test_an_entry_outside_of_compacted_topics_ends_as_apache_s() -> None:
+    entry = BATCH_ENTRY.pack(100, 200, 3, 4, 5, 6, NO_COMPACT_OFFSET, 0)
+    assert entry[-10:].hex() == "0006" "ffffffff" "00000000"  # fmt: skip
 
 
 @given(LONG, LONG, st.binary(max_size=100))

@@ -128,8 +128,15 @@ def test_a_cpp_client_s_header_is_read_and_left_as_it_came() -> None:
     assert json.loads(encode_json_header(command)) == json.loads(header)
 
 
-def test_a_language_given_as_a_number_is_named() -> None:
-    assert decode_json_command(b'{"code":1,"language":3}', b"").language == "PYTHON"
+@pytest.mark.parametrize(("number", "name"), [(0, "JAVA"), (3, "PYTHON"), (len(LANGUAGES) - 1, LANGUAGES[-1])])
+def test_a_language_given_as_a_number_is_named(number: int, name: str) -> None:
+    assert decode_json_command(b'{"code":1,"language":%d}' % number, b"").language == name
+
+
+@pytest.mark.parametrize("number", [-1, len(LANGUAGES)])
+def test_a_number_of_no_language_is_refused(number: int) -> None:
+    with pytest.raises(CommandError, match=f"no LanguageCode {number}"):
+        decode_json_command(b'{"code":1,"language":%d}' % number, b"")
 
 
 @pytest.mark.parametrize("raw", [b"5", b'"x"', b"[1]", b'{"a":1e999}', b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"])

@@ -168,6 +168,8 @@ def test_a_frame_of_the_limit_passes_and_one_byte_more_is_refused_at_its_length(
     assert len(command.body) == 982
     with pytest.raises(FrameTooLarge, match="a frame of 1001 bytes, the limit is 1000"):
         FrameDecoder(1000).receive_data((997).to_bytes(4, "big"))
+    with pytest.raises(FrameTooLarge, match="a frame of 1001 bytes, the limit is 1000"):
+        FrameDecoder(1000).receive_data(frame(0, b'{"code":1}', bytes(1000 - 17)))
 
 
 def test_the_default_limit_is_apache_s_16_mib() -> None:

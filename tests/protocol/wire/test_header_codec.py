@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 import msgspec
@@ -29,6 +30,7 @@ from twisted_mq.protocol.headers import (
     SendMessageResponseHeader,
 )
 from twisted_mq.protocol.headers.fields import FieldKind
+from twisted_mq.protocol.wire import header_codec
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.extfields import encode_binary_fields
 from twisted_mq.protocol.wire.header_codec import TypedCommand, decode_header, encode_header, fast_header
@@ -248,6 +250,14 @@ def test_fast_header_has_the_same_attributes() -> None:
         for _ in range(3):
             twin = fast_header(SendMessageRequestHeaderV2)(form(SEND_FIELDS))
             assert {name: getattr(twin, name) for name in attributes} == attrs.asdict(SEND)
+
+
+@pytest.mark.parametrize("batch", ["true", "false"])
+@pytest.mark.parametrize("form", [json_command, binary_command], ids=["json", "binary"])
+def test_fields_as_apache_s_clients_write_them_are_read_at_once(form: Any, batch: str) -> None:
+    with patch.object(header_codec, "read_fields", side_effect=AssertionError("read one by one")):
+        header = decode_header(SendMessageRequestHeaderV2, form({**SEND_FIELDS, "m": batch}))
+    assert header == attrs.evolve(SEND, batch=batch == "true")
 
 
 @pytest.mark.parametrize(

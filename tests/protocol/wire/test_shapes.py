@@ -112,6 +112,28 @@ def test_values_of_other_lengths_are_of_the_same_family(serialize_type: int) -> 
     assert streaks(decoder.receive(b"".join(frames + others))) == [7, 0, 0]
 
 
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_other_fixed_values_are_of_another_family(serialize_type: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    frames = [[send(number, serialize_type, b=topic) for number in range(MIN_STREAK)] for topic in ("T", "Other")]
+    decoder.receive(b"".join(frames[0][:2] + frames[1][:2]))
+    received = decoder.receive(b"".join(frames[0] + frames[1]))
+    assert streaks(received) == [MIN_STREAK, MIN_STREAK]
+    assert [encode_frame(command) for command in one_by_one(received)] == frames[0] + frames[1]
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_texts_vary_where_a_header_has_them(serialize_type: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes({CODE: Varying(("e", "g"), texts=("a", "i", "missing"))}))
+    decoder.receive(send(1, serialize_type, i="text") * 2)
+    frames = [send(number, serialize_type, a="PQR"[number % 3], i=f"txt{number}") for number in range(6)]
+    (streak,) = decoder.receive(b"".join(frames))
+    assert isinstance(streak, Streak)
+    assert sorted(map(str, streak.family.names)) == ["", "a", "e", "g", "i"]
+    assert [row[streak.family.place("i")] for row in streak.rows] == [b"txt%d" % number for number in range(6)]
+    assert [encode_frame(command) for command in one_by_one([streak])] == frames
+
+
 def test_fewer_than_a_streak_are_commands() -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))
     decoder.receive(send() * 2)
