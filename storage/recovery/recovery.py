@@ -58,7 +58,7 @@ class Recovery:
         """The end and last entry of queues as they were loaded, whose first entry leads into the log."""
         self._entries = RecoveredEntries(log, queues, checkpoint, self._delay_table, self._unfinished, self.report)
 
-    def run(self) -> RecoveryReport:
+    def run(self) -> None:
         """Bring log and queues to the last intact record. Raises StoreError if a person has to act.
 
         It may be interrupted anywhere: nothing that the checkpoint vouches for is removed before a mark on disk says so.
@@ -70,7 +70,7 @@ class Recovery:
         self._load_queues()
         if not self._log.files.files:
             self._drop_queues_without_log()
-            return self.report
+            return
         start = self._scan_start()
         found = {queue: queue.max_offset for queue in self._queues}
         if not self.report.clean:
@@ -83,7 +83,6 @@ class Recovery:
             if self._seen_last(queue) is None:
                 queue.correct_min_offset(self._log.min_offset)
         self._put_on_disk(start)
-        return self.report
 
     # Existing files
 
@@ -228,7 +227,6 @@ class Recovery:
             self._put_queues_on_disk()
         for queue in self._queues:
             queue.is_on_disk()
-        self._log.flushed_offset = self._log.max_offset
         if self._unfinished.begun:
             timestamp = self._log.last_store_timestamp
             self._checkpoint.physic_msg_timestamp = self._checkpoint.logics_msg_timestamp = timestamp
