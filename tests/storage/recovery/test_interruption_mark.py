@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import attrs
@@ -56,3 +57,19 @@ def test_taken_back_both_files_are_what_they_were(paths: StorePaths, was_closed:
     unfinished.begin()
     unfinished.take_back()
     assert (on_disk(paths), unfinished.begun) == ((known(paths), not was_closed), False)
+
+
+def test_taken_back_the_abort_file_does_not_come_back_with_a_power_cut(
+    paths: StorePaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unfinished = Unfinished(paths)
+    unfinished.begin()
+    synced: list[tuple[str, list[str]]] = []
+
+    def fsync(descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        synced.append((path, os.listdir(path)))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    unfinished.take_back()
+    assert synced == [(paths.root, ["checkpoint"])]
