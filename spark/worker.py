@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import gc
 import os
@@ -11,11 +10,8 @@ import socket
 import stat
 from collections.abc import Iterator
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-"""Parameters of glibc's mallopt(3)."""
-_KEPT_BYTES = 64 << 20
-_LARGEST_BLOCK_BYTES = 32 << 20
-"""The maximum that glibc allows."""
+from twisted_mq.freed_memory import keep_freed_memory
+
 _FIRST_DESCRIPTOR, _LAST_DESCRIPTOR = 3, 63
 """Range of descriptors that contains a worker's connection, which is opened before any task opens a file."""
 _TCP_FAMILIES = (socket.AF_INET, socket.AF_INET6)
@@ -24,24 +20,12 @@ _TCP_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 @contextlib.contextmanager
 def settled() -> Iterator[None]:
     """Apply the settings at the start of a task's work."""
-    _keep_freed_memory()
+    keep_freed_memory()
     _send_at_once()
     try:
         yield
     finally:
         _keep_what_is_loaded()
-
-
-@functools.cache
-def _keep_freed_memory() -> None:
-    """Let glibc keep 64 MiB of freed memory: windows of 4 MiB are allocated again and again, and the system would clear each one.
-
-    That took a fourth of the time of reading one column. Other C libraries are not changed.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_MMAP_THRESHOLD, _LARGEST_BLOCK_BYTES)
 
 
 @functools.cache

@@ -37,7 +37,7 @@ FORBIDDEN = {
 PACKAGES = {
     "protocol": {"protocol"},
     "storage": {"protocol", "storage"},
-    "spark": {"protocol", "storage", "spark", "extras", "packed"},
+    "spark": {"protocol", "storage", "spark", "extras", "freed_memory", "packed"},
 }
 """Folder at the top -> which parts of `twisted_mq` it may import; the part of a folder is `twisted_mq.<folder>`."""
 

@@ -73,6 +73,12 @@ class Cluster:
         return f"127.0.0.1:{self.broker_port}"
 
     @property
+    def broker_process(self) -> int:
+        """The broker's process id."""
+        assert self._broker is not None
+        return self._broker.child.pid
+
+    @property
     def store(self) -> Path:
         return self.directory / "store"
 
@@ -184,11 +190,11 @@ def running(servers: Servers) -> Iterator[Servers]:
         servers.stop()
 
 
-def ask(port: int, code: int, fields: dict[str, str] | None = None, body: bytes = b"") -> bytes:
-    """Everything after the length field of a loopback server's answer to one request."""
+def ask(port: int, code: int, fields: dict[str, str] | None = None, body: bytes = b"", *, seconds: float = 5) -> bytes:
+    """Everything after the length field of a loopback server's answer to one request, which comes within `seconds`."""
     request = {"code": code, "opaque": 1, "language": "JAVA", "version": 479, "flag": 0, "extFields": fields or {}}
     header = json.dumps(request).encode()
-    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+    with socket.create_connection(("127.0.0.1", port), seconds) as connection:
         connection.sendall(struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body)
         stream = connection.makefile("rb")
         (length,) = struct.unpack(">I", stream.read(4))

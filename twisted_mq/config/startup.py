@@ -18,6 +18,7 @@ from twisted_mq.clocks import follow_monotonic_time
 from twisted_mq.config.daemon_log import DaemonLog, daemon_log, observer
 from twisted_mq.config.garbage import LOOK_SECONDS, GarbageLooks
 from twisted_mq.config.hang_up import on_hang_up
+from twisted_mq.freed_memory import keep_freed_memory
 from twisted_mq.logs import Logger, complain_seldom, tell_left_out
 from twisted_mq.periodic import PeriodicJob
 
@@ -107,6 +108,7 @@ class Daemon(service.MultiService):
             on_hang_up(self._reactor, self._log_file.reopen if self._log_file is not None else None)
         sys.setswitchinterval(SWITCH_SECONDS)
         self._explained(super().startService)
+        keep_freed_memory()
         if self._bind_address is not None:
             warn_if_open(self._bind_address)
         self._garbage.start()

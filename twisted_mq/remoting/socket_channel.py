@@ -38,7 +38,7 @@ from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequest
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import Rotation
 from twisted_mq.remoting.shares import address_of, share_of_account
-from twisted_mq.remoting.transport import Transport, packed, peer_of, switch_on
+from twisted_mq.remoting.transport import USUAL_READ_BYTES, Transport, next_read_bytes, packed, peer_of, switch_on
 
 PATIENCE_SECONDS = 0.002
 """The time that ready answers wait for those of later frames. Answers that leave together cost both ends less: with 64
@@ -123,6 +123,7 @@ class SocketChannel(protocol.Protocol):
         self.last_active = self._seconds()
         self.connected_now = False
         self._unread: list[bytes] = []
+        self._read_bytes = USUAL_READ_BYTES
         self._waiting: list[Received] = []
         self._waiting_since = 0.0
         self._pending = 0
@@ -177,16 +178,24 @@ class SocketChannel(protocol.Protocol):
         """Process what was read, or keep it for a later turn, not even decoded, if the reads before it took long."""
         now = self._seconds()
         if self._waiting or self._unread:  # a TLS transport passes on what it has decrypted, paused or not
-            self._unread.append(data)
+            self._wait_unread(data)
         elif now >= self._rotation.ask_at and self._produces and self._rotation.is_crowded(now):
-            self._unread.append(data)
             self._wait_for_turn()
+            self._wait_unread(data)
         else:
             commands, damage = self._decoded(data)
+            if len(data) == self._read_bytes:  # the socket had as much as was asked for
+                frames = sum(len(one) if isinstance(one, Streak) else 1 for one in commands)
+                self._read_bytes = self.transport.bufferSize = next_read_bytes(self._read_bytes, frames)
             if commands:
                 self._process(commands, now)
             if damage is not None:
                 self._damaged(damage)
+
+    def _wait_unread(self, data: bytes) -> None:
+        """Keep what was read, and count it as an unfinished frame: it is decoded in a later turn."""
+        self._unread.append(data)
+        self._held(self._incomplete + len(data))
 
     def _decoded(self, data: bytes) -> tuple[list[Received], FrameError | None]:
         """Return the commands of a read, and the error at their end if a frame is damaged."""
@@ -207,7 +216,7 @@ class SocketChannel(protocol.Protocol):
         self.close()
 
     def _held(self, size: int) -> None:
-        """Count the bytes of an unfinished frame that wait for the rest."""
+        """Count the bytes of an unfinished frame that wait for the rest, and those that wait to be decoded."""
         self._incomplete = size
         slowest = self._traffic.budget.came(self, size)
         if slowest is not None:

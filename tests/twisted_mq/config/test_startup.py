@@ -11,6 +11,7 @@ from twisted.application import service
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
+from twisted_mq.config import startup
 from twisted_mq.config.garbage import COLLECT_AFTER
 from twisted_mq.config.startup import SWITCH_SECONDS, Daemon, DoesNotStart, print_reason
 
@@ -102,11 +103,13 @@ def interpreter(monkeypatch):
     calls: list[tuple[str, object]] = []
     monkeypatch.setattr(gc, "callbacks", [])
     monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: calls.append(("switch", seconds)))
+    monkeypatch.setattr(startup, "keep_freed_memory", lambda: calls.append(("keep freed memory", None)))
     monkeypatch.setattr(gc, "freeze", lambda: calls.append(("freeze", None)))
     monkeypatch.setattr(gc, "set_threshold", lambda *counts: calls.append(("collect", counts)))
     return calls
 
 
-def test_threads_hand_the_interpreter_over_soon_and_what_stays_is_not_looked_at_for_garbage(interpreter):
+def test_a_daemon_sets_up_threads_memory_and_the_search_for_garbage(interpreter):
     daemon([], None).startService()
-    assert interpreter == [("switch", SWITCH_SECONDS), ("freeze", None), ("collect", COLLECT_AFTER)]
+    settings = [("switch", SWITCH_SECONDS), ("keep freed memory", None)]
+    assert interpreter == [*settings, ("freeze", None), ("collect", COLLECT_AFTER)]

@@ -16,6 +16,7 @@ from twisted_mq.protocol.wire.command import ONE_WAY_FLAG, RemotingCommand
 from twisted_mq.remoting.budget import HELD_OVERHEAD
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTimeoutError, RemotingTooMuchRequestError
 from twisted_mq.remoting.socket_channel import GRACE_SECONDS, READY_BYTES, SocketChannel, Traffic
+from twisted_mq.remoting.transport import MOST_READ_BYTES, USUAL_READ_BYTES
 
 ECHO, LATER, REFUSE, HEADER, BUG, NOTHING, BYTES = range(10, 17)
 
@@ -273,6 +274,31 @@ class RequestsOfThePeer(ChannelCase):
         other.dataReceived(frames(request(ECHO, 1, bytes(900)))[600:])
         self.assertEqual(len(sent(transport)), 1)
         self.assertEqual(self.traffic.budget.incomplete_bytes, 0)
+
+    def test_reads_grow_with_frames_that_are_large_and_shrink_with_small_ones(self) -> None:
+        large = frames(request(NOTHING, 1, bytes(500_000)))
+        small = frames(request(NOTHING, 2)) * 10_000
+
+        def read(data: bytes) -> int:
+            self.channel.dataReceived(data)
+            return getattr(self.transport, "bufferSize", USUAL_READ_BYTES)
+
+        self.assertEqual(read(large[:1000]), USUAL_READ_BYTES)
+        begin = 1000
+        for size, next_size in ((USUAL_READ_BYTES, 2 * USUAL_READ_BYTES), (2 * USUAL_READ_BYTES, MOST_READ_BYTES)):
+            self.assertEqual(read(large[begin : begin + size]), next_size)
+            begin += size
+        self.assertEqual(read(large[begin:]), MOST_READ_BYTES)
+        self.assertEqual(read(large[:MOST_READ_BYTES]), MOST_READ_BYTES)
+        self.channel.dataReceived(large[MOST_READ_BYTES:])
+        self.assertEqual(read(small[: MOST_READ_BYTES - 1]), MOST_READ_BYTES)
+        self.assertEqual(read(small[MOST_READ_BYTES - 1 : 2 * MOST_READ_BYTES - 1]), USUAL_READ_BYTES)
+
+    def test_reads_keep_their_size_with_frames_neither_few_nor_many(self) -> None:
+        some = frames(request(NOTHING, 2, bytes(2000))) * 40
+        self.transport.bufferSize = 0
+        self.channel.dataReceived(some[:USUAL_READ_BYTES])
+        self.assertEqual(self.transport.bufferSize, USUAL_READ_BYTES)
 
     def test_commands_of_one_read_that_take_long_give_others_their_turn(self) -> None:
         self.channel._processors = {**self.traffic.processors, LATER: self._answer_slowly}
