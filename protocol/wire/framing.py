@@ -205,10 +205,10 @@ class FrameDecoder:
     def receive(self, data: bytes) -> list[Received]:
         """Do the same for a decoder with shapes."""
         if self._held:
-            self._held += data
-            if len(self._held) < self._needed:
+            if len(self._held) + len(data) < self._needed:
+                self._held += data
                 return []
-            data = bytes(self._held)
+            data = b"".join((self._held, data))
             self._held.clear()
         commands: list[Received] = []
         try:

@@ -237,7 +237,7 @@ class ShapesOfPeer(dict[int, Shape | None]):
 _FIELD = rb'"([A-Za-z_]{1,64})":"((?:[^"\\]|\\.)*)"'
 _EACH_FIELD, _FIELDS = re.compile(_FIELD), re.compile(rb"\{(?:" + _FIELD + rb",?)*\}")
 _AROUND = re.compile(
-    rb'"(?P<name>code|extFields|flag|language|opaque|remark|serializeTypeCurrentRPC|version)":(?P<value>\d{1,9}|"[A-Z_]*"|)'
+    rb'"(?P<name>code|extFields|flag|language|opaque|remark|serializeTypeCurrentRPC|version)":(?P<value>\d{1,10}|"[A-Z_]*"|)'
 )
 """A member of a header whose extFields were taken out."""
 _VALUE = re.compile(r"[ !#-\[\]-~]+")

@@ -63,6 +63,16 @@ def test_sends_of_a_length_that_came_twice_come_in_streaks_and_say_what_they_sai
     assert [encode_frame(command) for command in one_by_one(received)] == frames
 
 
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_sends_come_in_streaks_up_to_the_largest_number_of_a_request(serialize_type: int) -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    last = (1 << 31) - 1 - 1000
+    frames = [send(number, serialize_type) for number in range(last - 2 - MIN_STREAK, last)]
+    received = decoder.receive(b"".join(frames))
+    assert streaks(received) == [0, 0, MIN_STREAK]
+    assert [encode_frame(command) for command in one_by_one(received)] == frames
+
+
 def test_parts_are_fixed_and_vary_in_turn() -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))
     *_, streak = decoder.receive(b"".join(send(number) for number in range(1, 3 + MIN_STREAK)))
