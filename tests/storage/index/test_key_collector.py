@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.index import key_hash
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.text.properties import decode_property_bytes
+from twisted_mq.storage.index import key_collector
 from twisted_mq.storage.index.index_keys import record_keys
 from twisted_mq.storage.index.key_collector import KeyCollector
 from twisted_mq.storage.log.commit_log import CommitLog
@@ -34,6 +36,14 @@ FLAGS = st.sampled_from(
 RECORDS = st.lists(
     st.tuples(TOPICS, PROPERTIES, FLAGS, st.sampled_from([HOST, HOST, HOST_V6])), min_size=1, max_size=12
 )
+
+
+@pytest.fixture(scope="module", autouse=True, params=[0, 16], ids=["in columns", "few one by one"])
+def few(request: pytest.FixtureRequest) -> Iterator[int]:
+    """How many records are read one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(key_collector, "_FEW", request.param)
+        yield request.param
 
 
 def written(log: CommitLog, number: int, topic: str, properties: str, sys_flag: int = 0, host: bytes = HOST) -> Any:
@@ -138,3 +148,22 @@ def test_a_name_at_the_end_of_the_longest_properties_has_no_value(tmp_path: Path
             )
         )  # fmt: skip
         assert KeyCollector(log).collect(log.max_offset, log.max_offset).tolist() == expected
+
+
+def test_few_records_are_read_one_by_one_and_more_in_columns(
+    few: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, odd = CommitLog(str(tmp_path), 1 << 16, 4096), list[int]()
+    one_by_one = key_collector._odd_keys
+
+    def noted(view: memoryview, starts: list[int]) -> Any:
+        odd.append(len(starts))
+        return one_by_one(view, starts)
+
+    monkeypatch.setattr(key_collector, "_odd_keys", noted)
+    for number in range(few):
+        written(log, number, "T", USUAL[0])
+    KeyCollector(log).collect(log.max_offset, 1 << 20)
+    written(log, few, "T", USUAL[0])
+    KeyCollector(log).collect(log.max_offset, 1 << 20)
+    assert odd == ([few] if few else [])
