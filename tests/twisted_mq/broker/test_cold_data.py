@@ -9,6 +9,7 @@ import attrs
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.support.broker import BrokerInMemory
+from twisted_mq.broker.clients.client_names import MOST_GROUP_NAME
 from twisted_mq.broker.cold_reads import BUSY, REMEMBERED_MS, ColdReads
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.processors.admin_absent_parts import CHECK_ERROR, NO_ROCKSDB
@@ -51,6 +52,11 @@ class ThresholdTests(SynchronousTestCase):
     def test_what_is_no_number_changes_nothing(self) -> None:
         answer = self.peer.ask(UPDATE, body=b"G=1000\nH=many\n")
         self.assertEqual((answer.code, self.info()["configTable"]), (ResponseCode.INVALID_PARAMETER, {}))
+
+    def test_a_name_that_no_group_may_have_changes_nothing(self) -> None:
+        answer = self.peer.ask(UPDATE, body=b"G=1000\n%b=5\n" % (b"H" * (MOST_GROUP_NAME + 1)))
+        self.assertEqual((answer.code, self.info()["configTable"]), (ResponseCode.INVALID_PARAMETER, {}))
+        self.assertIn("256 characters, the limit is 255", answer.remark or "")
 
 
 class ColdReadsTests(SynchronousTestCase):

@@ -162,6 +162,17 @@ def test_files_of_dropped_queues_go_in_slices_and_the_answer_follows_the_last(
     assert (left, [answer.code for answer in peer.received()]) == ([], [0])
 
 
+def test_files_of_a_deleted_topic_follow_those_of_queues_that_are_cleaned() -> None:
+    broker = broker_with_queues()
+    peer, deleted = broker.connect(), []
+    with patch.object(MemoryMessageStore, "delete_more", lambda _: len(deleted) < 3 and not deleted.append(1)):
+        peer.send(RemotingCommand(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, language="JAVA"))
+        peer.send(RemotingCommand(RequestCode.DELETE_TOPIC_IN_BROKER, language="JAVA", ext_fields={"topic": "T"}))
+        assert (len(deleted), peer.received()) == (1, [])
+        broker.clock.advance(0)
+    assert [answer.opaque for answer in peer.received()] == [1, 2]
+
+
 def test_those_that_wait_for_a_table_share_one_that_is_no_older_than_what_they_ask_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

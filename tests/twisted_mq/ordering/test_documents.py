@@ -70,6 +70,10 @@ def test_members_and_wishes_come_back(address, fault, flag):
     assert decode_group("/groups/a", encode_group(GroupWish(flag))) == GroupWish(flag)
 
 
+def test_members_as_they_are_written():
+    assert encode_member(BrokerMember("h:1")) == b'{"address":"h:1","fault":null,"complete":true,"asks_session":true}'
+
+
 FAULTS = [
     (decode_lists, b"", "", "not JSON"),
     (decode_lists, b"\xff{}", "", "not JSON"),

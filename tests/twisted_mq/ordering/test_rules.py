@@ -182,6 +182,7 @@ REPAIRS = [
     (OLD_VERSION, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 4)), (B2, A3, Term("c", 4)), ()),
     (OLD_VERSION, (StoreMark("a", 5), StoreMark("b", 1), StoreMark("c", 1)), (B2, Term("a", 5)), ()),
     # an epoch that was given twice: what the lists do not know was sent before they went back
+    (OLD_VERSION, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 3)), (B2, C3, A3), (C3,)),
     (OLD, (StoreMark("a", 3), StoreMark("b", 2), StoreMark("c", 3)), (B2, C3, A3), (C3,)),
 ]
 

@@ -148,6 +148,31 @@ class FollowingTests(ViewCase):
         self.assertTrue(self.view.is_complete)
         self.assertEqual(self.view.units["T", "0"].head, "a")
 
+    def test_groups_are_followed_whatever_is_declared(self) -> None:
+        self.join("alone", 0)
+        self.view.start("alone")
+        self.run_for(0.5)
+        self.assertEqual(self.view.members, {"alone": {0: BrokerMember("alone:0")}})
+        self.assertEqual(self.view.wishes, {"alone": GroupWish()})
+
+    def test_nothing_counts_until_it_is_read_again(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        self.view.read_again()
+        self.assertEqual((self.view.is_complete, self.view.units), (False, {}))
+        self.run_for(0.5)
+        self.assertEqual((self.view.is_complete, self.view.units), (True, {("T", "0"): Lists()}))
+
+    def test_nodes_that_are_no_brokers_are_passed_over(self) -> None:
+        self.declare("0", groups=("a",))
+        self.join("a", 0)
+        self.commit(*[Create(f"{members_path('a')}/{name}", b"{}") for name in ("notes", "-1", "\u0661")])
+        self.view.start()
+        self.run_for(0.5)
+        self.assertEqual(self.view.members, {"a": {0: BrokerMember("a:0")}})
+        self.assertEqual((self.view.is_complete, self.view.problems), (True, {}))
+
     def test_stopped_it_follows_nothing(self) -> None:
         self.declare("0")
         self.view.start()
@@ -252,6 +277,20 @@ class ProblemTests(ViewCase):
         self.declare("0")
         self.commit(Put(unit_path("T", "0"), encode_lists(Lists(1, ("a",), (Term("a", 1),))), None))
         self.assertEqual((self.view.units["T", "0"].epoch, self.view.problems), (1, {}))
+
+    def test_topic_that_is_declared_anew_meanwhile_counts_its_epochs_anew(self) -> None:
+        self.declare("0", lists=Lists(5, ("a",), (Term("a", 5),)))
+        self.view.start()
+        self.run_for(0.5)
+        self.coordinator.link.cut()
+        self.run_for(0.2)
+        self.coordinator.expire()
+        self.do(take_back(self.operator, "T"))
+        self.declare("0")
+        self.coordinator.link.heal()
+        self.clock.advance(0.05)
+        self.run_for(3)
+        self.assertEqual((self.view.units, self.view.problems), ({("T", "0"): Lists()}, {}))
 
     def test_what_is_not_declared_says_how_to_declare_it(self) -> None:
         self.view.start()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frames
 from twisted_mq.broker.clients.change_notices import NOTICES_OF_SLICE
+from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE
 from twisted_mq.protocol.bodies import (
     CheckClientRequestBody,
@@ -73,6 +75,23 @@ def test_first_heartbeat_registers_consumers_producers_and_the_groups_retry_topi
     assert broker.registered == [[retry]]
     beat(peer, "c1", consumer())
     assert broker.registered == [[retry]]
+
+
+def test_registrations_and_their_time_are_counted() -> None:
+    broker = BrokerInMemory()
+    register = ConsumerManager.register
+
+    def slow(*given: Any, **more: Any) -> None:
+        broker.clock.advance(0.003)
+        register(*given, **more)
+
+    with patch.object(ConsumerManager, "register", slow):
+        beat(broker.connect(), "c1", consumer("G"), consumer("H"), producer_data_set=[ProducerData(group_name="P")])
+    counted = broker.controller.statistics.registrations
+    assert {kind: (one.messages, one.bytes, one.elapsed_ms) for kind, one in counted.items()} == {
+        "CONSUMER": (2, 0, 6),
+        "PRODUCER": (1, 0, 0),
+    }
 
 
 def test_retry_topic_of_a_group_in_unit_mode_is_marked() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from twisted.logger import capturedLogs, formatEvent
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
@@ -119,9 +120,11 @@ def test_a_client_that_refuses_its_reply_fails_it():
     broker = BrokerInMemory()
     asking, answering = asking_client(broker), broker.connect()
     reply(answering)
-    asking.send(asking.received()[0].answer(ResponseCode.SYSTEM_ERROR, "no"))
+    with capturedLogs() as events:
+        asking.send(asking.received()[0].answer(ResponseCode.SYSTEM_ERROR, "no"))
     (answer,) = answering.received()
     assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, f"push reply message to {ASKING}fail.")
+    assert [formatEvent(event) for event in events] == [f"reply not delivered to the client: client={ASKING} code 1 no"]
 
 
 def test_a_client_that_does_not_answer_fails_its_reply_after_ten_seconds():

@@ -201,6 +201,22 @@ def test_others_are_left_to_the_processor_and_counted_by_reason(
     assert left[why] >= 3
 
 
+@pytest.mark.parametrize("sys_flag", [0x04, 0x0C, 0x10, 0x20, 0x80])
+def test_flags_that_change_a_records_place_or_layout_are_left_to_the_processor(tmp_path: Path, sys_flag: int) -> None:
+    given = [fields(sys_flag=str(sys_flag), properties=f"UNIQ_KEY\x01C0A8{number:04X}\x02") for number in range(12)]
+    frames = [
+        encode_frame(RemotingCommand(310, number, 0, "JAVA", 479, None, b"hello", ext_fields=one))
+        for number, one in enumerate(given, 1)
+    ]
+    outcomes = []
+    for columns in (True, False):
+        with files(tmp_path / str(columns)) as store:
+            broker = broker_of(store, columns=columns)
+            outcomes.append(outcome(broker, [b"".join(frames)]))
+            assert taken_by(broker)[0] == 0
+    assert outcomes[0] == outcomes[1]
+
+
 def test_nothing_is_taken_while_requests_are_checked() -> None:
     broker = broker_of(access=ServerAccess((Everybody(),)))
     sent(broker)
