@@ -68,11 +68,13 @@ class Node:
         self.is_running = False
         self.dark_since = float("-inf")
         """When its power was cut last."""
+        self.started_at = float("-inf")
 
     def start(self) -> None:
         self.host = self.world.boot(self.name)
         self._begin()
         self.is_running = True
+        self.started_at = self.world.seconds
         self.world.told("start", host=self.name)
 
     def _begin(self) -> None:
