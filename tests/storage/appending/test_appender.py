@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.storage.conftest import HOST, START_MS, OpenFileStore, message, put
+from tests.storage.conftest import HOST, START_MS, OpenFileStore, SettableClock, message, put
 from tests.support.batches import batched
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.record_codec import decode_message
+from twisted_mq.storage.errors import PoolExhausted
 from twisted_mq.storage.interfaces import PlainMessages, PutStatus
 
 RECORD = 91 + 6 + 500
@@ -101,6 +102,19 @@ def test_first_message_that_lacks_a_descriptor_is_said_and_the_next_ones_are_not
     assert said == ["store accepts no messages for now: [Errno 24] Too many open files: 'commitlog/0'"]
 
 
+def test_message_that_finds_no_buffer_is_refused_without_a_line_in_the_log(
+    open_store: OpenFileStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make_room(size: int) -> None:
+        raise PoolExhausted("commitlog")
+
+    store = open_store()
+    caplog.clear()
+    monkeypatch.setattr(store._log, "make_room", make_room)
+    assert store.put_message(message()).status is PutStatus.OS_PAGE_CACHE_BUSY
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("in_a_batch", [False, True])
 def test_message_that_just_fits_does_not_tell_whether_there_is_space_for_a_new_file(
     open_store: OpenFileStore, in_a_batch: bool
@@ -135,6 +149,28 @@ def test_plain_messages_are_taken_up_to_the_one_that_needs_another_file(
     put(store, message(body=b"x"))
     places = store.put_plain(plain([0] * 7, bytes(size - 97)))
     assert (len(places), places.end_offset) == (fitting, 98 + fitting * size)
+    store.dispatch()
+
+
+def test_plain_messages_in_a_later_file(open_store: OpenFileStore, clock: SettableClock) -> None:
+    store = open_store()
+    put(store, *[message(body=bytes(500)) for _ in range(7)])
+    clock.now += 1000
+    places = store.put_plain(plain([0, 0], b"hello"))
+    assert list(places.physical_offsets[:2]) == [4096 + RECORD, 4096 + RECORD + 102]
+    assert places.by_queue == {0: (2, 204)}
+    stored = decode_message(store._log.record_at(places.physical_offsets[1]) or b"")
+    assert (stored.body, stored.store_timestamp) == (b"hello", START_MS + 1000)
+    assert store._log.last_store_timestamp == START_MS + 1000
+    store.dispatch()
+
+
+def test_plain_messages_are_taken_as_long_as_their_queue_has_room(open_store: OpenFileStore) -> None:
+    """A file of the queue has ten entries; space for the first one is taken with the first message."""
+    store = open_store()
+    put(store, message())
+    places = store.put_plain(plain([0] * 12, b""))
+    assert list(places.queue_offsets) == list(range(1, 10))
     store.dispatch()
 
 

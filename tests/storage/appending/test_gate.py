@@ -73,3 +73,15 @@ def test_slave_whose_disk_has_space_again_stays_a_slave(open_store: OpenFileStor
     store.retention.expire_log(0, 0, DiskUsage(0.95, 0.1))
     store.retention.expire_log(0, 0, DiskUsage(0.1, 0.1))
     assert reasons(store) == {Shut.SLAVE}
+
+
+def test_a_gate_without_space_stays_open_and_says_why_appends_fail() -> None:
+    gate = Gate()
+    assert gate.why_not_now is None
+    gate.no_space = True
+    assert (gate.why, gate.why_not_now) == (None, Shut.DISK_FULL)
+    gate.shut(Shut.NOT_STARTED)
+    assert gate.why_not_now is Shut.NOT_STARTED
+    gate.open(Shut.NOT_STARTED)
+    gate.no_space = False
+    assert gate.why_not_now is None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.conftest import OpenFileStore, message, put
+from tests.storage.conftest import START_MS, OpenFileStore, message, put
 from tests.storage.recovery.test_recovery import (
     PER_FILE,
     RECORD,
@@ -57,7 +57,7 @@ def left(open_store: OpenFileStore, queue_ids: Collection[int], *, killed: bool 
 def test_records_that_follow_in_their_queues_are_taken_at_once(
     open_store: OpenFileStore, one_by_one: list[int]
 ) -> None:
-    count = PER_FILE + 10
+    count = PER_FILE + 1
     left(open_store, [number % 2 for number in range(count)], killed=True)
     report = open_store().recovery_report
     assert (report.clean, report.records_checked, report.entries_written) == (False, count, count)
@@ -85,6 +85,23 @@ def test_the_last_record_is_noted(open_store: OpenFileStore, root: Path, one_by_
     assert len(one_by_one) == (10 if lost else 0)
     assert (store.recovery_report.records_checked, store.recovery_report.entries_written) == (10, 10)
     assert (store._checkpoint.confirm_physical_offset, store._log.last_record_offset) == (9 * RECORD, 9 * RECORD)
+    assert store._log.last_store_timestamp == START_MS
+
+
+def test_wrong_first_entry_is_put_right(open_store: OpenFileStore, root: Path) -> None:
+    left(open_store, [0] * 3)
+    overwrite(queue_file(root, 0), 12, (9).to_bytes(8, "big"))
+    store = open_store()
+    said = f"was (0, {RECORD}, 9), the record says (0, {RECORD}, 0); put right"
+    assert actions(store.recovery_report, root) == [("consumequeue/TopicA/0", 0, said)]
+
+
+def test_start_after_a_kill_needs_no_other_mark_to_write_entries(open_store: OpenFileStore, root: Path) -> None:
+    left(open_store, [0] * 3, killed=True)
+    known = Checkpoint(str(root / "checkpoint"), START_MS - 1, START_MS - 1)
+    known.save()
+    assert open_store().recovery_report.entries_written == 3
+    assert Checkpoint.load(known.path) == known
 
 
 def test_before_a_clean_start_writes_an_entry_its_mark_is_on_disk(
