@@ -77,11 +77,11 @@ def test_slave_whose_disk_has_space_again_stays_a_slave(open_store: OpenFileStor
 
 def test_a_gate_without_space_stays_open_and_says_why_appends_fail() -> None:
     gate = Gate()
-    assert gate.why_not_now is None
-    gate.no_space = True
-    assert (gate.why, gate.why_not_now) == (None, Shut.DISK_FULL)
+
+    def said(no_space: bool) -> tuple[Shut | None, Shut | None]:
+        gate.no_space = no_space
+        return gate.why, gate.why_not_now
+
+    assert (said(False), said(True)) == ((None, None), (None, Shut.DISK_FULL))
     gate.shut(Shut.NOT_STARTED)
-    assert gate.why_not_now is Shut.NOT_STARTED
-    gate.open(Shut.NOT_STARTED)
-    gate.no_space = False
-    assert gate.why_not_now is None
+    assert said(True) == (Shut.NOT_STARTED, Shut.NOT_STARTED)
