@@ -16,10 +16,13 @@ import hmac
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha1
+from itertools import repeat
 
 import attrs
 
+from twisted_mq.protocol.text.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.shapes import Columns, Family
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -71,9 +74,12 @@ def _signed_values(fields: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
 
 
 def _signature(values: tuple[str, ...], body: bytes, secret_key: str) -> bytes:
-    before, key = _keyed(secret_key)
+    return _digest("".join(values).encode("utf-8", "replace") + body, *_keyed(secret_key))
+
+
+def _digest(signed: bytes, before: hashlib._Hash, key: bytes) -> bytes:
     inner = before.copy()
-    inner.update("".join(values).encode("utf-8", "replace") + body)
+    inner.update(signed)
     return binascii.b2a_base64(sha1(key + inner.digest()).digest(), newline=False)
 
 
@@ -145,3 +151,59 @@ def is_signed(command: RemotingCommand, secret_key: str) -> bool:
     if is_right and not is_known:
         _remember(signed)
     return is_right
+
+
+@attrs.frozen
+class SignedColumns:
+    """Finds the signed text of requests of one family in their columns. All have the same names of fields.
+
+    `text` has the parts that are the same in all, and the indexes of columns. `given` is the column of the signatures. Bodies
+    are the last column.
+    """
+
+    text: tuple[bytes | int, ...]
+    given: int
+
+    def count_right(self, columns: Columns, secret_key: str) -> int:
+        """Return how many requests, from the first one on, were signed with the secret. Values are taken as they are: they
+        have no escapes.
+        """
+        before, key = _keyed(secret_key)
+        parts = [columns[part] if isinstance(part, int) else repeat(part) for part in self.text]
+        signed = map(b"".join, zip(*parts, columns[-1], strict=False))  # what repeats has no end
+        right = (
+            hmac.compare_digest(_digest(text, before, key), given)
+            for text, given in zip(signed, columns[self.given], strict=True)
+        )
+        return next((index for index, is_right in enumerate(right) if not is_right), len(columns[-1]))
+
+
+def signed_columns(family: Family, command: RemotingCommand, properties: str | None) -> SignedColumns | None:
+    """Return the signed columns of a family to which the command belongs; None if its signatures do not vary, or it is signed
+    in another way. `properties` is the field in which values of properties vary.
+    """
+    fields = command.ext_fields
+    if SIGNATURE not in family.names or UNIQUE_KEY_QUERY in fields:
+        return None
+    text: list[bytes | int] = []
+    for name in _in_java_order([name for name in fields if name != SIGNATURE]):
+        if name in family.names:
+            text.append(family.place(name))
+        elif name == properties:
+            text += _property_parts(family, name, fields[name])
+        else:
+            text.append(fields[name].encode("utf-8", "replace"))
+    return SignedColumns(tuple(text), family.place(SIGNATURE))
+
+
+def _property_parts(family: Family, field: str, text: str) -> list[bytes | int]:
+    """Return the parts of a field with properties."""
+    parts: list[bytes | int] = []
+    for number, one in enumerate(text.split(PROPERTY_SEPARATOR)):
+        name, between, value = one.partition(NAME_VALUE_SEPARATOR)
+        varies = (field, name) in family.names
+        before = (PROPERTY_SEPARATOR if number else "") + name + between + ("" if varies else value)
+        parts.append(before.encode("utf-8", "replace"))
+        if varies:
+            parts.append(family.place((field, name)))
+    return parts

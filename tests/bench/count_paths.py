@@ -144,7 +144,7 @@ def prepare_measured_sends(folder: str, count: int, serialize_type: int) -> Prep
     return asked(folder, sends(count, serialize_type), figures=True)
 
 
-def prepare_signed_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+def prepare_signed_sends(folder: str, count: int, serialize_type: int, frames_a_read: int = 1) -> Prepared:
     """The same with a user whose signature and rights the broker checks."""
     accounts = Accounts.load(AccessTable(f"{folder}/access.json"))
     accounts.create_user(UserInfo("bench", "bench-secret", "Normal"))
@@ -153,8 +153,9 @@ def prepare_signed_sends(folder: str, count: int, serialize_type: int) -> Prepar
     names = ResourceNames("DefaultCluster", at_once)
     access = UserAccess(accounts=accounts, names=names, authenticates=True, authorizes=True)
     credentials = Credentials("bench", "bench-secret")
-    frames = (signed(frame, credentials) for frame in sends(count, serialize_type))
-    return asked(folder, frames, access=ServerAccess((access,)))
+    frames = [signed(frame, credentials) for frame in sends(count * frames_a_read, serialize_type)]
+    reads = (b"".join(frames[start : start + frames_a_read]) for start in range(0, len(frames), frames_a_read))
+    return asked(folder, reads, access=ServerAccess((access,)))
 
 
 def signed(frame: bytes, credentials: Credentials) -> bytes:
@@ -282,6 +283,14 @@ PATHS = (
     CountedPath("send, JSON, nothing counted", partial(prepare_uncounted_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, 32 a read", partial(prepare_busy_sends, **_json), _busy, 8, 40, requests=BATCH),
     CountedPath("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary), _busy, 8, 40, requests=BATCH),
+    CountedPath(
+        "send, JSON, signed, 32 a read",
+        partial(prepare_signed_sends, frames_a_read=BATCH, **_json),
+        _busy,
+        8,
+        40,
+        requests=BATCH,
+    ),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH
     ),

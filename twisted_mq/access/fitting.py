@@ -34,6 +34,7 @@ def _all_fields() -> frozenset[str]:
     return frozenset().union(*map(own_fields, REQUESTS))
 
 
+@functools.cache
 def fit(code: int) -> Callable[[RemotingCommand], None]:
     """Return a check that raises BrokerError (NO_PERMISSION) for a signed request that was made for another code."""
     foreign, has_body = _all_fields() - own_fields(code), REQUESTS[RequestCode(code)].request_body is not None

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
+import attrs
 from twisted.internet import defer
 
 from twisted_mq.access.fitting import fit
 from twisted_mq.access.resources import Resource
+from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.requests.rights import BY_CODE, Action
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.signature import ACCESS_KEY, is_signed
@@ -27,7 +29,10 @@ MOST_ALLOWED = 10_000
 MOST_CHARACTERS = 1000
 """The longest remembered names, in characters; longer ones are checked each time."""
 
+Named: TypeAlias = tuple[str | None, int, str | None, str | None]
+"""The access key, the code, the topic and the group of a request."""
 Asked: TypeAlias = tuple[str | None, int, str | None, str | None, str]
+"""The same, and the address of the peer."""
 NOT_KNOWN: Final = object()
 
 
@@ -82,24 +87,65 @@ class Allowed(dict[Asked, object]):
             self[asked] = secret
 
 
+@attrs.define(eq=False)
+class Guard:
+    """The checks of one server, in their order. With `strict`, signed requests with fields of another code are refused."""
+
+    checks: Sequence[AccessCheck]
+    strict: bool = True
+    _allowed: list[Allowed] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._allowed = [Allowed() for _ in self.checks]
+
+    def before(self, table: Mapping[int, Processor]) -> dict[int, Processor]:
+        """Return the table with the checks before each processor. Without checks it stays as it is, so that it costs nothing.
+
+        Raises ValueError for a code whose rights are unknown.
+        """
+        unknown = [code for code in table if code not in BY_CODE]
+        if unknown:
+            raise ValueError(f"no access rule for these requests: {unknown}")
+        served = dict(table)
+        if self.checks and self.strict:
+            served = {code: _fitting(fit(code), one) for code, one in served.items()}
+        for check, allowed in reversed([*zip(self.checks, self._allowed, strict=True)]):
+            served = {code: _asking(check, allowed, code, one) for code, one in served.items()}
+        return served
+
+    def named(self, command: RemotingCommand) -> Named | None:
+        """Return what decides about a request, apart from its address and signature; None if more has to be looked at."""
+        fields = BY_CODE[command.code].fields
+        if fields is None or not all(check.remembers for check in self.checks):
+            return None
+        if self.strict:
+            try:
+                fit(command.code)(command)
+            except BrokerError:
+                return None
+        get, (topic, group) = command.ext_fields.get, fields
+        return get(ACCESS_KEY), command.code, get(topic), get(group)
+
+    def secrets(self, channel: Channel, named: Named) -> list[str] | None:
+        """Return the secrets with which requests of this peer that name the same have to be signed, none for an address
+        that needs no signature. None if they have to be checked one by one: not every check remembers such a request.
+        """
+        secrets: list[str] = []
+        asked = (*named, channel.remote_address[0])
+        for check, allowed in zip(self.checks, self._allowed, strict=True):
+            secret = allowed.get(asked, NOT_KNOWN) if allowed.version is check.source.version else NOT_KNOWN
+            if secret is NOT_KNOWN:
+                return None
+            if isinstance(secret, str):
+                secrets.append(secret)
+        return None if secrets and channel.account is None else secrets
+
+
 def guarded(
     table: Mapping[int, Processor], checks: Sequence[AccessCheck], *, strict: bool = True
 ) -> dict[int, Processor]:
-    """Return the table with the checks before each processor, in their order. Without checks it stays as it is, so that
-    it costs nothing. With `strict`, signed requests with fields of another code are refused.
-
-    Raises ValueError for a code whose rights are unknown.
-    """
-    unknown = [code for code in table if code not in BY_CODE]
-    if unknown:
-        raise ValueError(f"no access rule for these requests: {unknown}")
-    served = dict(table)
-    if checks and strict:
-        served = {code: _fitting(fit(code), one) for code, one in served.items()}
-    for check in reversed(checks):
-        allowed = Allowed()
-        served = {code: _asking(check, allowed, code, one) for code, one in served.items()}
-    return served
+    """Return the table with a guard's checks before each processor, see `Guard.before`."""
+    return Guard(checks, strict).before(table)
 
 
 def _fitting(check: Callable[[RemotingCommand], None], processor: Processor) -> Processor:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import attrs
 
-from twisted_mq.access.guard import guarded
+from twisted_mq.access.guard import Guard
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.named_records import NamedRecords
@@ -66,20 +66,22 @@ def served_requests(broker: BrokerController) -> ServedRequests:
     options, access, static = broker.options, broker.access, broker.static_topics
     checks = SendChecks(options, broker.wall_ms, broker.topics, broker.advertised_ip, broker.known)
     answers = SendAnswers(broker.store_host, options.region_id, trace_on=options.trace_on)
-    columns = SendColumns(broker, checks, answers)
+    guard = Guard(access.checks, access.strict)
+    columns = SendColumns(broker, checks, answers, guard)
 
     def choose() -> None:
-        columns.may_take = not access.checks and not static.topics
+        columns.may_take = not static.topics
 
     choose()
     static.on_change.append(choose)
-    return ServedRequests(_request_table(broker, checks, answers), None if broker.is_slave else columns)
+    return ServedRequests(_request_table(broker, checks, answers, guard), None if broker.is_slave else columns)
 
 
-def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAnswers) -> dict[int, Processor]:
-    access = broker.access
+def _request_table(
+    broker: BrokerController, checks: SendChecks, answers: SendAnswers, guard: Guard
+) -> dict[int, Processor]:
     table = serving_table(
-        "broker", *(one.processors for one in _processors(broker, checks, answers)), access.processors
+        "broker", *(one.processors for one in _processors(broker, checks, answers)), broker.access.processors
     )
     table = broker.statistics.creations.timed(table, broker.clock.seconds)
     if broker.is_slave:
@@ -89,7 +91,7 @@ def _request_table(broker: BrokerController, checks: SendChecks, answers: SendAn
 
     def now() -> dict[int, Processor]:
         """Return the processors. While no topic is static, requests are not checked for static topics."""
-        served = guarded(mapped.before(table) if static.topics else table, access.checks, strict=access.strict)
+        served = guard.before(mapped.before(table) if static.topics else table)
         times = broker.statistics.request_times
         return served if times is None else times.of(served)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import attrs
 from twisted.internet import defer
 
+from twisted_mq.access.guard import Guard, Named
 from twisted_mq.broker.processors.send import SendAnswers, brokers_properties
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget
 from twisted_mq.broker.processors.send_parts import SendParts
@@ -40,15 +41,16 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
 from twisted_mq.protocol.wire.shapes import OPAQUE_PART, PLAIN_BYTES, Columns, Shapes, Streak, Varying
+from twisted_mq.protocol.wire.signature import SIGNATURE, SignedColumns, signed_columns
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
 
 _FIXED = frozenset({PROPERTY_WAIT_STORE_MSG_OK})
 VARYING = {
-    int(RequestCode.SEND_MESSAGE): Varying(("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED),
-    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED),
+    int(RequestCode.SEND_MESSAGE): Varying(("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED, (SIGNATURE,)),
+    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED, (SIGNATURE,)),
 }
-"""The varying fields in the sends of each code: the queue, the time, properties."""
+"""The varying fields in the sends of each code: the queue, the time, properties, the signature."""
 READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
     int(RequestCode.SEND_MESSAGE): fast_header(SendMessageRequestHeader),
     int(RequestCode.SEND_MESSAGE_V2): fast_header(SendMessageRequestHeaderV2),
@@ -81,18 +83,23 @@ class SendPattern:
     sys_flag: int
     reconsume_times: int
     code: int
+    named: Named | None
+    """The names that decide about rights; None if each send is checked by itself."""
+    signed: SignedColumns | None
 
 
 @attrs.define(eq=False)
 class SendColumns:
     """Stores streaks of sends.
 
-    `may_take` is true while no check runs before requests, as access control and static topics do.
+    `may_take` is true while no topic is static. With access control the rights of all are asked once, and each signature is
+    checked.
     """
 
     broker: SendParts
     checks: SendChecks
     answers: SendAnswers
+    guard: Guard
     may_take: bool = True
     shapes: Shapes = attrs.field(factory=lambda: Shapes(VARYING))
     suffix: str = attrs.field(init=False)
@@ -117,6 +124,12 @@ class SendColumns:
         waits = self.broker.durability.waits
         end = start + self.checks.waiting.room if waits else len(streak)
         columns, alike = streak.columns(start, end)
+        if self.guard.checks:
+            allowed = self._count_allowed(channel, pattern, columns)
+            columns = [column[:allowed] for column in columns]
+            if not allowed:
+                self.broker.statistics.sends_left["its rights or signature are checked"] += 1
+                return 0, b""
         messages = self._messages(channel, pattern, columns, alike=alike)
         if not messages:
             self.broker.statistics.sends_left["a value is odd"] += 1
@@ -143,12 +156,23 @@ class SendColumns:
         if pattern is None:
             self.broker.statistics.sends_left["the topic or header is special"] += 1
         elif not self.may_take:
-            self.broker.statistics.sends_left["requests are checked"] += 1
+            self.broker.statistics.sends_left["topics are static"] += 1
         elif self.checks.waiting.count >= self.checks.waiting.most:
             self.broker.statistics.sends_left["too many sends wait"] += 1
         else:
             return pattern
         return None
+
+    def _count_allowed(self, channel: Channel, pattern: SendPattern, columns: Columns) -> int:
+        """Return how many sends, from the first one on, are known to be allowed and rightly signed."""
+        secrets = None if pattern.named is None else self.guard.secrets(channel, pattern.named)
+        if secrets is None or (secrets and pattern.signed is None):
+            return 0
+        count = len(columns[-1])
+        for secret in secrets:
+            assert pattern.signed is not None
+            count = min(count, pattern.signed.count_right(columns, secret))
+        return count
 
     def _new_pattern(self, streak: Streak) -> SendPattern | None:
         family, command = streak.family, streak.plain(0)
@@ -187,6 +211,8 @@ class SendColumns:
             sys_flag | 2 if target.multi_tag else sys_flag,
             header.reconsume_times or 0,
             command.code,
+            self.guard.named(command),
+            signed_columns(family, command, names.properties),
         )
 
     def _messages(

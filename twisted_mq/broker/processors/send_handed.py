@@ -47,6 +47,7 @@ class HandedSends:
             or target.is_special
             or target.batch_queues
             or not columns.may_take
+            or columns.guard.checks
             or broker.durability.waits
             or max(queue_ids) >= target.queue_limit
         ):

@@ -217,11 +217,11 @@ def test_flags_that_change_a_records_place_or_layout_are_left_to_the_processor(t
     assert outcomes[0] == outcomes[1]
 
 
-def test_nothing_is_taken_while_requests_are_checked() -> None:
+def test_nothing_is_taken_while_a_check_remembers_nothing() -> None:
     broker = broker_of(access=ServerAccess((Everybody(),)))
     sent(broker)
     taken, left = taken_by(broker)
-    assert (taken, left["requests are checked"]) == (0, 4)
+    assert (taken, left["its rights or signature are checked"]) == (0, 4)
 
 
 class Everybody:

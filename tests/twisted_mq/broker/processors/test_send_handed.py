@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.support.access import ROOT, Signer, asking_broker
 from tests.support.broker import BrokerInMemory
+from tests.twisted_mq.broker.processors.test_send import fields
 from tests.twisted_mq.broker.processors.test_send_columns import outcome, sends
 from twisted_mq.broker.processors.send_handed import HandedSends
+from twisted_mq.protocol.codes import RequestCode
 
 
 @pytest.mark.parametrize("tags", ["", "A"])
@@ -32,6 +37,14 @@ def test_log_queues_and_counts_are_those_of_sends(count: int, tags: str) -> None
     _, *found = outcome(handed, [])
     assert [*offsets] == [*range(1, 1 + count)]
     assert found == expected
+
+
+def test_nothing_is_stored_while_requests_are_checked(tmp_path: Path) -> None:
+    for broker, stored in ((BrokerInMemory(), [1]), (asking_broker(str(tmp_path)), [])):
+        assert Signer(broker, ROOT).ask(RequestCode.SEND_MESSAGE_V2, fields(), b"hello") == (0, None)
+        assert broker.served.columns is not None
+        put = HandedSends(broker.served.columns).put
+        assert [*put(broker.connect().channel, "T", [0], [b"hello"], [b"UNIQ_KEY\x01K\x02"], [""], [1])] == stored
 
 
 def test_nothing_is_stored_of_a_topic_that_is_not_there() -> None:
