@@ -125,33 +125,43 @@ Received: TypeAlias = RemotingCommand | Streak
 def _cut_alike(
     shape: Shape, data: bytes, position: int, size: int, body: int, most: int
 ) -> tuple[list[Row], Columns | None]:
-    """Return the frames of a shape from `position` on, `most` at most, and their columns, if they are several.
+    """Return the frames of a shape from `position` on, `most` at most, and their columns.
 
-    The first one has `size` bytes, and its body begins at `body`. The others begin like it, with the same lengths.
+    The first one has `size` bytes, and its body begins at `body`. The second one and others begin like it, with the same lengths.
     """
     head, count = data[position : position + HEAD_BYTES], min((len(data) - position) // size, most, shape.run)
-    if not data.startswith(head, position + size):
-        count = 1
-    elif not data.startswith(head, position + size * (count - 1)):
+    if not data.startswith(head, position + size * (count - 1)):
         count = next(one for one in range(2, count) if not data.startswith(head, position + size * one))
+    cut = cutter(shape.lengths, HEAD_BYTES, size - body)
+    rows = [*cut.iter_unpack(memoryview(data)[position : position + size * count])]
+    columns: Columns = [*zip(*rows)]  # noqa: B905
     fixed = (head + shape.fixed[0], *shape.fixed[1:])
-    columns: Columns | None = None
-    if count == 1:
-        parts = cutter(shape.lengths, HEAD_BYTES).unpack_from(data, position)
-        rows = [(*parts, data[position + body : position + size])]
-        fits = parts[::2] == fixed
-    else:
-        cut = cutter(shape.lengths, HEAD_BYTES, size - body)
-        rows = [*cut.iter_unpack(memoryview(data)[position : position + size * count])]
-        columns = [*zip(*rows)]  # noqa: B905
-        texts = zip(columns[::2], fixed, strict=True)
-        fits = [column.count(text) for column, text in texts] == [count] * len(fixed)
-    if fits:
+    texts = zip(columns[::2], fixed, strict=True)
+    if [column.count(text) for column, text in texts] == [count] * len(fixed):
         shape.run = min(2 * shape.run, MAX_STREAK)
         return rows, columns
     rows = [*itertools.takewhile(lambda row: row[::2] == fixed, rows)]
     shape.run = max(len(rows), 1)
     return rows, None
+
+
+def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int) -> list[Row]:
+    """Return the frames of a shape from `position` on, `most` at most, whatever the lengths of their bodies."""
+    body, end, spans = HEAD_BYTES + (mark & 0xFFFFFF), len(data), list[tuple[int, int]]()
+    for _ in range(min(most, shape.run)):
+        if end - position < HEAD_BYTES:
+            break
+        length, same = _unpack_head(data, position)
+        behind = position + LENGTH_BYTES + length
+        if same != mark or behind > end or not 0 <= behind - position - body <= MAX_BODY_BYTES:
+            break
+        spans.append((position, behind))
+        position = behind
+    unpack, first, others = cutter(shape.lengths, HEAD_BYTES).unpack_from, shape.fixed[0], shape.fixed[1:]
+    every = ((*unpack(data, start), data[start + body : behind]) for start, behind in spans)
+    rows = [*itertools.takewhile(lambda row: row[2::2] == others and row[0].endswith(first), every)]
+    shape.run = min(2 * shape.run, MAX_STREAK) if len(rows) == len(spans) else max(len(rows), 1)
+    return rows
 
 
 def _next_streak(streak: Streak | None, received: list[Received], family: Family) -> Streak:
@@ -248,12 +258,18 @@ class FrameDecoder:
                 if frame_end - body_at <= MAX_BODY_BYTES:
                     goes_on = streak is not None and streak.family is shape.family and len(streak) < MAX_STREAK
                     most = MAX_STREAK - len(streak) if streak is not None and goes_on else MAX_STREAK
-                    rows, alike = _cut_alike(shape, data, position, frame_end - position, body_at - position, most)
+                    size, alike = frame_end - position, None
+                    if most > 1 and data.startswith(data[position : position + HEAD_BYTES], frame_end):
+                        rows, alike = _cut_alike(shape, data, position, size, body_at - position, most)
+                        size *= len(rows)
+                    else:
+                        rows = _cut_ragged(shape, data, position, mark, most)
+                        size = sum(map(len, itertools.chain.from_iterable(rows)))
                     if rows:
                         if streak is None or not goes_on:
                             streak = _next_streak(streak, commands, shape.family)
                         streak.add(rows, alike)
-                        position += len(rows) * (frame_end - position)
+                        position += size
                         continue
                 is_strange = True
             if streak is not None:

@@ -102,13 +102,14 @@ def send_fields(number: int, tags: str = "", **more: str) -> dict[str, str]:
             **more}  # fmt: skip
 
 
-def sends(count: int, serialize_type: int, tags: Sequence[str] = ("",)) -> Iterator[bytes]:
-    """Sends to four queues in turn. In each queue the messages have these tags in turn."""
+def sends(
+    count: int, serialize_type: int, tags: Sequence[str] = ("",), body_lengths: Sequence[int] = (128,)
+) -> Iterator[bytes]:
+    """Sends to four queues in turn. In each queue the messages have these tags in turn. So have their bodies the lengths."""
     for number in range(count):
         fields = send_fields(number, tags[number // 4 % len(tags)])
-        yield encode_frame(
-            RemotingCommand(310, number, 0, "JAVA", 479, None, b"x" * 128, serialize_type, ext_fields=fields)
-        )
+        body = b"x" * body_lengths[number % len(body_lengths)]
+        yield encode_frame(RemotingCommand(310, number, 0, "JAVA", 479, None, body, serialize_type, ext_fields=fields))
 
 
 def batches(count: int, size: int = 32, body_lengths: Sequence[int] = (128,)) -> Iterator[bytes]:

@@ -185,9 +185,9 @@ def prepare_uncounted_sends(folder: str, count: int, serialize_type: int) -> Pre
     return attrs.evolve(prepared, close=close)
 
 
-def prepare_busy_sends(folder: str, count: int, serialize_type: int) -> Prepared:
+def prepare_busy_sends(folder: str, count: int, serialize_type: int, body_lengths: Sequence[int] = (128,)) -> Prepared:
     """So many frames a read as many senders bring about."""
-    frames = list(sends(count * BATCH, serialize_type))
+    frames = list(sends(count * BATCH, serialize_type, body_lengths=body_lengths))
     return asked(folder, (b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)))
 
 
@@ -283,6 +283,14 @@ PATHS = (
     CountedPath("send, JSON, nothing counted", partial(prepare_uncounted_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, 32 a read", partial(prepare_busy_sends, **_json), _busy, 8, 40, requests=BATCH),
     CountedPath("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary), _busy, 8, 40, requests=BATCH),
+    CountedPath(
+        "send, JSON, ragged, 32 a read",
+        partial(prepare_busy_sends, body_lengths=RAGGED, **_json),
+        _busy,
+        8,
+        40,
+        requests=BATCH,
+    ),
     CountedPath(
         "send, JSON, signed, 32 a read",
         partial(prepare_signed_sends, frames_a_read=BATCH, **_json),
