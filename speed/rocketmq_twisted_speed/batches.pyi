@@ -5,7 +5,6 @@ def read_columns(
 ) -> tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool] | None: ...
 def encode_records(
     pattern: bytes,
-    suffix_bytes: int,
     flags: tuple[int, ...],
     crcs: tuple[int, ...],
     bodies: tuple[bytes, ...],

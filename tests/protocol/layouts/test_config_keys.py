@@ -31,6 +31,14 @@ def test_an_offsets_key_has_group_topic_and_queue() -> None:
     assert offset_of(bytes.fromhex("0000000000000102")) == 258
 
 
+@pytest.mark.parametrize(
+    ("number", "name"), [(1, "CONSUMER_OFFSET"), (2, "PULL_OFFSET"), (3, "TOPIC"), (4, "SUBSCRIPTION_GROUP")]
+)
+def test_tables_have_apaches_numbers(number: int, name: str) -> None:
+    table, _ = data_key(bytes([1, 0, number, 2]) + b"\x00\x01T") or (0, b"")
+    assert TableId(table).name == name
+
+
 @pytest.mark.parametrize("key", [b"", b"\x01\x00", VERSION_KEY, b"\x02" + TOPIC_KEY[1:]])
 def test_other_keys_are_none_of_these(key: bytes) -> None:
     assert data_key(key) is None

@@ -139,6 +139,10 @@ def test_a_field_that_is_not_declared_is_refused() -> None:
         derive_fields(record_layout.MESSAGE, "size", "colour", sys_flag=0)
 
 
+def test_no_fields_are_read_from_no_bytes() -> None:
+    assert derive_fields(record_layout.MESSAGE, sys_flag=0).unpack(b"") == ()
+
+
 def test_code_that_has_an_order_of_its_own_refuses_another() -> None:
     require_variable(message_batch.BATCH_MESSAGE, "body", "properties")
     with pytest.raises(LayoutError, match="the code has properties, body, the declaration body, properties"):

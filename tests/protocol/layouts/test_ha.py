@@ -11,9 +11,12 @@ from tests.support.captures import CAPTURES, HA_STREAMS, commit_log_files
 from twisted_mq.protocol.errors import FrameError, FrameTooLarge
 from twisted_mq.protocol.layouts.ha import (
     EPOCH_ENTRY,
+    SLAVE_REPORT,
     SWITCH_MASTER_HANDSHAKE,
     SWITCH_SLAVE_HANDSHAKE,
+    SWITCH_SLAVE_REPORT,
     SWITCH_TRANSFER_HEADER,
+    TRANSFER_HEADER,
     ConnectionState,
     ReportDecoder,
     Transfer,
@@ -95,7 +98,7 @@ def test_reports_may_come_in_pieces_and_the_newest_counts() -> None:
 @pytest.mark.parametrize(("offset", "size"), [(0, -1), (-1, 0)])
 def test_a_negative_number_is_refused_with_the_stream_s_offset(offset: int, size: int) -> None:
     decoder = TransferDecoder()
-    decoder.receive_data(encode([Transfer(0, b"abc")]))
+    decoder.receive_data(encode([Transfer(0, memoryview(b"abc"))]))
     with pytest.raises(FrameError) as caught:
         decoder.receive_data(encode_transfer_header(offset, size))
     assert caught.value.offset == 15
@@ -117,11 +120,18 @@ def test_no_bytes_raise_anything_else(pieces: list[bytes]) -> None:
         assert error.offset <= sum(map(len, pieces))
 
 
+def test_frames_are_as_their_layouts_build_them() -> None:
+    assert encode_report(4096) == SLAVE_REPORT.build({"max_offset": 4096})
+    assert encode_transfer_header(4096, 77) == TRANSFER_HEADER.build({"physical_offset": 4096, "size": 77})
+
+
 def test_the_switching_service_s_frames_have_their_fields_in_apache_s_order() -> None:
     handshake = {"state": ConnectionState.HANDSHAKE, "sync_from_last_file": 1, "async_learner": 0, "broker_id": 2}
     assert SWITCH_SLAVE_HANDSHAKE.build(handshake).hex() == "00000001" "0001" "0000" "0000000000000002"  # fmt: skip
     answer = {"state": 1, "size": 24, "max_physical_offset": 4096, "epoch": 3}
     assert SWITCH_MASTER_HANDSHAKE.build(answer).hex() == "00000001" "00000018" "0000000000001000" "00000003"  # fmt: skip
+    report = {"state": 2, "max_offset": 4096}
+    assert SWITCH_SLAVE_REPORT.build(report).hex() == "00000002" "0000000000001000"  # fmt: skip
     header = {"state": 2, "size": 5, "physical_offset": 1, "epoch": 2, "epoch_start_offset": 3, "confirm_offset": 4}
     assert SWITCH_TRANSFER_HEADER.build(header).hex() == (
         "00000002" "00000005" "0000000000000001" "00000002" "0000000000000003" "0000000000000004"

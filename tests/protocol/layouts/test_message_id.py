@@ -111,12 +111,13 @@ def test_a_clock_set_back_by_1000_s_counts_as_it_is() -> None:
     assert maker.make()[20:28] == f"{(1 << 32) - 1_000_000:08X}"
 
 
-def test_the_month_begins_in_the_given_zone() -> None:
+@pytest.mark.parametrize("now_ms", [NOVEMBER, 0], ids=["November 2026", "January 1970"])
+def test_the_month_begins_in_the_given_zone(now_ms: int) -> None:
     zone = datetime.timezone(datetime.timedelta(hours=8))
-    maker = UniqueKeyMaker(bytes(4), 1, lambda: NOVEMBER, zone=zone)
+    maker = UniqueKeyMaker(bytes(4), 1, lambda: now_ms, zone=zone)
     key = maker.make()
     assert key[20:28] == f"{8 * 3600000:08X}"
-    assert decode_unique_key(key, NOVEMBER + 1, zone).born_ms == NOVEMBER
+    assert decode_unique_key(key, now_ms + 1, zone).born_ms == now_ms
 
 
 def test_an_ipv6_key_has_56_digits() -> None:

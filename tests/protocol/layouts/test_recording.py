@@ -44,6 +44,11 @@ def test_what_is_no_recorded_frame_is_named() -> None:
     assert (raised.value.offset, raised.value.reason) == (8 + 10 + 1 + 4 + 5, "no recorded frame begins here")
 
 
+def test_a_damaged_name_of_a_connection_is_read_all_the_same() -> None:
+    (found,) = recorded_frames(encode_recorded(1, True, b"c\xff", b"frame"))
+    assert (found.connection, found.frame) == ("c\ufffd", b"frame")
+
+
 def test_a_frame_of_the_longest_size_may_follow_and_none_of_a_longer() -> None:
     """A frame is not returned before all its bytes are there."""
     start = encode_recorded(1, True, b"c", b"")[:-4]

@@ -49,6 +49,13 @@ def test_numbers_of_fixed_length_are_passed_over() -> None:
     assert [has_more_fields(data, {}, most) for most in (2, 3)] == [True, False]
 
 
+@pytest.mark.parametrize("field", [b"\x0d" + b"\x0c" * 4, b"\x09" + b"\x0c" * 8], ids=["four bytes", "eight bytes"])
+def test_number_of_fixed_length_ends_where_the_next_field_begins(field: bytes) -> None:
+    """Each byte of these numbers looks like a field that has no value."""
+    data = field * 3
+    assert [has_more_fields(data, {}, most) for most in (2, 3)] == [True, False]
+
+
 @given(st.binary(max_size=200), st.integers(0, 20))
 def test_any_bytes_are_counted(data: bytes, most: int) -> None:
     nested = nested_fields(v2.SendMessageRequest.DESCRIPTOR)

@@ -98,7 +98,7 @@ def test_no_turn_looks_at_more_queues_than_a_slice(code: int, fields: dict[str, 
     reads = reads_by_turn(broker, peer, code, fields)
     assert (sum(reads), max(reads)) == (QUEUES, ROWS_OF_SLICE)
     (answer,) = peer.received()
-    body = decode_body(body_class, answer.body)
+    body: Any = decode_body(body_class, answer.body)
     if isinstance(body, ConsumeStatsList):
         (body,) = next(one["G"] for one in body.consume_stats_list if "G" in one)
     rows = body.consume_time_span_set if isinstance(body, QueryConsumeTimeSpanBody) else body.offset_table
@@ -164,8 +164,13 @@ def test_files_of_dropped_queues_go_in_slices_and_the_answer_follows_the_last(
 
 def test_files_of_a_deleted_topic_follow_those_of_queues_that_are_cleaned() -> None:
     broker = broker_with_queues()
-    peer, deleted = broker.connect(), []
-    with patch.object(MemoryMessageStore, "delete_more", lambda _: len(deleted) < 3 and not deleted.append(1)):
+    peer, deleted = broker.connect(), list[int]()
+
+    def delete_more(_: MemoryMessageStore) -> bool:
+        deleted.append(1)
+        return len(deleted) <= 3
+
+    with patch.object(MemoryMessageStore, "delete_more", delete_more):
         peer.send(RemotingCommand(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE, language="JAVA"))
         peer.send(RemotingCommand(RequestCode.DELETE_TOPIC_IN_BROKER, language="JAVA", ext_fields={"topic": "T"}))
         assert (len(deleted), peer.received()) == (1, [])
@@ -271,7 +276,7 @@ def test_a_table_that_no_frame_takes_is_refused(code: int, says: str, monkeypatc
         pass
     (answer,) = peer.received()
     assert (answer.code, answer.body) == (ResponseCode.SYSTEM_ERROR, b"")
-    assert says in answer.remark
+    assert says in (answer.remark or "")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +298,7 @@ def test_rows_that_no_frame_takes_are_not_made(
     reads = reads_by_turn(broker, peer, code, fields)
     (answer,) = peer.received()
     assert (answer.code, sum(reads)) == (ResponseCode.SYSTEM_ERROR, QUEUES)
-    assert f"{QUEUES + 2} rows, more than the {QUEUES + 1} that fit" in answer.remark
+    assert f"{QUEUES + 2} rows, more than the {QUEUES + 1} that fit" in (answer.remark or "")
 
 
 def test_a_walk_through_the_log_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:

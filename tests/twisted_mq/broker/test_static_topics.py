@@ -25,6 +25,7 @@ from twisted_mq.protocol.headers import (
     SendMessageRequestHeader,
     SendMessageRequestHeaderV2,
 )
+from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand, SerializeType
 from twisted_mq.protocol.wire.header_codec import encode_header
 
@@ -167,6 +168,18 @@ class StaticTopicsTests(SynchronousTestCase):
         self.assertIn(b"three", last.body)
         self.assertEqual(self.pair.pull("a", 0).code, ResponseCode.NOT_LEADER_FOR_QUEUE)
         self.assertEqual(self.pair.asked, [("a", RequestCode.PULL_MESSAGE)] * 2)
+
+    def test_a_pull_ends_with_its_piece_where_the_brokers_queue_goes_on(self) -> None:
+        for body in (b"0", b"1", b"two", b"three", b"4", b"5"):
+            self.pair.send("a", body)
+        middle = attrs.evolve(ON_A, start_offset=2, end_offset=4)
+        detail = TopicQueueMappingDetail(
+            topic="T", total_queues=1, bname="b", epoch=2, hosted_queues={0: [middle, PLACED]}
+        )
+        self.pair.brokers["b"].controller.static_topics.update(detail)
+        answer = self.pair.pull("b", 0)
+        self.assertEqual([message.body for message in iterate_messages(answer.body)], [b"two", b"three"])
+        self.assertEqual(offsets(answer)[:2], (0, 2))
 
     def test_a_pull_waits_at_the_last_piece_for_its_next_message(self) -> None:
         self.pair.move()

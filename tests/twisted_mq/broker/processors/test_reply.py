@@ -9,7 +9,7 @@ from twisted.logger import capturedLogs, formatEvent
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frame_index, frames
-from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, encode_body
+from twisted_mq.protocol.bodies import HeartbeatData, ProducerData, TopicConfig, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.text.properties import decode_properties
@@ -55,7 +55,7 @@ def stored(broker: BrokerInMemory) -> list[Any]:
 
 
 @pytest.mark.parametrize("code", [RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2])
-def test_a_reply_is_pushed_stored_and_answered_as_recorded(code: int):
+def test_a_reply_is_pushed_stored_and_answered_as_recorded(code: int) -> None:
     broker = BrokerInMemory()
     asking, answering = asking_client(broker), broker.connect()
     reply(answering, code)
@@ -80,7 +80,7 @@ def _parsed(fields: dict[str, str]) -> dict[str, Any]:
     return {**fields, "properties": decode_properties(fields["properties"])}
 
 
-def test_replies_that_are_not_stored_have_no_place():
+def test_replies_that_are_not_stored_have_no_place() -> None:
     broker = BrokerInMemory(store_reply_message_enable=False)
     asking, answering = asking_client(broker), broker.connect()
     reply(answering)
@@ -92,12 +92,12 @@ def test_replies_that_are_not_stored_have_no_place():
     assert stored(broker) == []
 
 
-def test_a_reply_with_properties_that_no_record_holds_is_refused():
+def test_a_reply_with_properties_that_no_record_holds_is_refused() -> None:
     broker = BrokerInMemory()
     answering = broker.connect()
     reply(answering, i="a\x01\x02" * 10_923)
     (answer,) = answering.received()
-    assert (answer.code, answer.remark.endswith("msg properties length limit 32KB.")) == (13, True)
+    assert (answer.code, (answer.remark or "").endswith("msg properties length limit 32KB.")) == (13, True)
     assert (answer.ext_fields, stored(broker)) == ({"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}, [])
 
 
@@ -108,7 +108,7 @@ def test_a_reply_with_properties_that_no_record_holds_is_refused():
         ("REPLY_TO_CLIENT\x01nobody\x02", "push reply message fail, channel of <nobody> not found."),
     ],
 )
-def test_a_reply_to_nobody_is_stored_and_refused(properties: str, remark: str):
+def test_a_reply_to_nobody_is_stored_and_refused(properties: str, remark: str) -> None:
     broker = BrokerInMemory()
     answering = broker.connect()
     reply(answering, i=properties)
@@ -116,7 +116,7 @@ def test_a_reply_to_nobody_is_stored_and_refused(properties: str, remark: str):
     assert (answer.code, answer.remark, len(stored(broker))) == (ResponseCode.SYSTEM_ERROR, remark, 1)
 
 
-def test_a_client_that_refuses_its_reply_fails_it():
+def test_a_client_that_refuses_its_reply_fails_it() -> None:
     broker = BrokerInMemory()
     asking, answering = asking_client(broker), broker.connect()
     reply(answering)
@@ -127,7 +127,7 @@ def test_a_client_that_refuses_its_reply_fails_it():
     assert [formatEvent(event) for event in events] == [f"reply not delivered to the client: client={ASKING} code 1 no"]
 
 
-def test_a_client_that_does_not_answer_fails_its_reply_after_ten_seconds():
+def test_a_client_that_does_not_answer_fails_its_reply_after_ten_seconds() -> None:
     broker = BrokerInMemory()
     asking, answering = asking_client(broker), broker.connect()
     reply(answering)
@@ -139,7 +139,7 @@ def test_a_client_that_does_not_answer_fails_its_reply_after_ten_seconds():
     assert asking.received()[0].code == RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT
 
 
-def test_a_client_that_hangs_up_fails_its_reply():
+def test_a_client_that_hangs_up_fails_its_reply() -> None:
     broker = BrokerInMemory()
     asking, answering = asking_client(broker), broker.connect()
     reply(answering)
@@ -149,7 +149,7 @@ def test_a_client_that_hangs_up_fails_its_reply():
 
 
 @pytest.mark.parametrize(("topic", "code"), [("bad topic!", 29), ("SCHEDULE_TOPIC_XXXX", 16)])
-def test_a_reply_to_a_topic_that_may_not_be_sent_to_is_refused(topic: str, code: int):
+def test_a_reply_to_a_topic_that_may_not_be_sent_to_is_refused(topic: str, code: int) -> None:
     broker = BrokerInMemory()
     answering = broker.connect()
     reply(answering, b=topic)
@@ -157,7 +157,7 @@ def test_a_reply_to_a_topic_that_may_not_be_sent_to_is_refused(topic: str, code:
     assert answer.code == code
 
 
-def test_a_reply_to_another_topic_is_refused_and_makes_none():
+def test_a_reply_to_another_topic_is_refused_and_makes_none() -> None:
     broker = BrokerInMemory()
     answering = broker.connect()
     reply(answering, b="Orders")
@@ -169,7 +169,20 @@ def test_a_reply_to_another_topic_is_refused_and_makes_none():
     assert (broker.controller.topics.get("Orders"), broker.store.max_physical_offset()) == (None, 0)
 
 
-def test_a_reply_goes_to_any_topic_where_that_is_asked_for():
+def test_an_ordered_topic_takes_no_replies() -> None:
+    broker = BrokerInMemory(reply_to_any_topic_enable=True)
+    broker.controller.topics.update([TopicConfig(topic_name="Orders", attributes={"order": "queues"})])
+    answering = broker.connect()
+    reply(answering, b="Orders")
+    (answer,) = answering.received()
+    assert (answer.code, answer.remark) == (
+        ResponseCode.NO_PERMISSION,
+        "topic Orders is ordered, and accepts no replies",
+    )
+    assert broker.store.max_physical_offset() == 0
+
+
+def test_a_reply_goes_to_any_topic_where_that_is_asked_for() -> None:
     broker = BrokerInMemory(reply_to_any_topic_enable=True)
     answering = broker.connect()
     reply(answering, b="Orders")
@@ -177,7 +190,7 @@ def test_a_reply_goes_to_any_topic_where_that_is_asked_for():
     assert broker.store.topics() == ["Orders"]
 
 
-def test_a_reply_for_any_queue_gets_one():
+def test_a_reply_for_any_queue_gets_one() -> None:
     broker = BrokerInMemory()
     answering = broker.connect()
     reply(answering, e="-1", i="")

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.forms import each_form as each_form
-from twisted_mq.broker.processors.send_batch import batch_messages
-from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.batch_entry import encode_entry
+from twisted_mq.broker.processors.send_batch import batch_messages, inner_batch
+from twisted_mq.protocol.errors import BrokerError, RecordError
+from twisted_mq.protocol.layouts.batch_entry import LEAST_ENTRY_BYTES, encode_entry
+from twisted_mq.protocol.layouts.queue_entry import MAX_BATCH_NUM
 from twisted_mq.protocol.text.java import from_utf8, tags_code, utf8
 from twisted_mq.storage.interfaces import InnerMessage
 
@@ -76,6 +77,17 @@ def test_tags_of_messages_that_are_alike(tags: bytes) -> None:
     assert_made_as_alone(
         [b"UNIQ_KEY\x01K%02d\x02WAIT\x01true\x02TAGS\x01%b\x02" % (n, tags) for n in range(20)], SHARED
     )
+
+
+@pytest.mark.parametrize("shared", [{"WAIT": "v"}, {"KEYS": "v"}], ids=["tail of the name", "tail of the value"])
+def test_end_of_a_name_is_another_name(shared: dict[str, str]) -> None:
+    assert_made_as_alone([b"AIT\x01KEYS\x02"] * 20, shared)
+
+
+def test_too_long_an_inner_batch_is_refused_before_all_of_it_is_read() -> None:
+    body = bytes(LEAST_ENTRY_BYTES) * (2 * MAX_BATCH_NUM) + b"damage"
+    with pytest.raises(BrokerError, match="a batch of more than 32767 messages, a batch queue accepts 1 to 32767"):
+        inner_batch(body, {}, 0, PATTERN)
 
 
 def test_a_cut_batch_is_refused() -> None:

@@ -218,7 +218,7 @@ def test_flags_that_change_a_records_place_or_layout_are_left_to_the_processor(t
 
 
 def test_nothing_is_taken_while_a_check_remembers_nothing() -> None:
-    broker = broker_of(access=ServerAccess((Everybody(),)))
+    broker = broker_of(access=ServerAccess((Everybody(),)))  # type: ignore[arg-type]
     sent(broker)
     taken, left = taken_by(broker)
     assert (taken, left["its rights or signature are checked"]) == (0, 4)
@@ -260,6 +260,16 @@ def test_answers_wait_for_the_disk_and_leave_together() -> None:
     assert [(answer.code, answer.opaque) for answer in answers] == [(0, 1000 + number) for number in range(6)]
     assert (broker.traffic.pending_answers, broker.traffic.budget.held_bytes) == (0, 0)
     assert taken_by(broker)[0] >= 6
+
+
+def test_time_until_sends_are_durable_counts_for_each() -> None:
+    broker = broker_of(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    waiting_streak(broker, known(broker, broker.store.flush))
+    counted = broker.controller.statistics.puts["T"][0]
+    before = counted.elapsed_ms
+    broker.clock.advance(0.004)
+    broker.store.flush()
+    assert counted.elapsed_ms - before == 6 * 4
 
 
 def known(broker: BrokerInMemory, durable: Callable[[], object]) -> Peer:
