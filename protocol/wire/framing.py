@@ -145,15 +145,18 @@ def _cut_alike(
     return rows, None
 
 
-def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int) -> list[Row]:
-    """Return the frames of a shape from `position` on, `most` at most, whatever the lengths of their bodies."""
+def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int, longest: int) -> list[Row]:
+    """Return the frames of a shape from `position` on, `most` at most, whatever the lengths of their bodies.
+
+    A frame whose length is above `longest` ends them.
+    """
     body, end, spans = HEAD_BYTES + (mark & 0xFFFFFF), len(data), list[tuple[int, int]]()
     for _ in range(min(most, shape.run)):
         if end - position < HEAD_BYTES:
             break
         length, same = _unpack_head(data, position)
         behind = position + LENGTH_BYTES + length
-        if same != mark or behind > end or not 0 <= behind - position - body <= MAX_BODY_BYTES:
+        if same != mark or length > longest or behind > end or not 0 <= behind - position - body <= MAX_BODY_BYTES:
             break
         spans.append((position, behind))
         position = behind
@@ -263,7 +266,7 @@ class FrameDecoder:
                         rows, alike = _cut_alike(shape, data, position, size, body_at - position, most)
                         size *= len(rows)
                     else:
-                        rows = _cut_ragged(shape, data, position, mark, most)
+                        rows = _cut_ragged(shape, data, position, mark, most, longest)
                         size = sum(map(len, itertools.chain.from_iterable(rows)))
                     if rows:
                         if streak is None or not goes_on:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twisted_mq.protocol.errors import CommandError, FrameError
+from twisted_mq.protocol.errors import CommandError, FrameError, FrameTooLarge
 from twisted_mq.protocol.wire import framing
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame, frame
@@ -71,6 +71,15 @@ def test_sends_come_in_streaks_up_to_the_largest_number_of_a_request(serialize_t
     received = decoder.receive(b"".join(frames))
     assert streaks(received) == [0, 0, MIN_STREAK]
     assert [encode_frame(command) for command in one_by_one(received)] == frames
+
+
+def test_a_frame_past_the_limit_ends_a_streak_of_different_bodies() -> None:
+    decoder = FrameDecoder(len(send()) + 100, Shapes(VARYING))
+    frames = [send(number, body=b"x" * (1 + number)) for number in range(1, 1 + MIN_STREAK)]
+    decoder.receive(b"".join(frames) * 5)
+    with pytest.raises(FrameTooLarge) as raised:
+        decoder.receive(b"".join(frames) + send(body=b"x" * 200) + send())
+    assert streaks(raised.value.commands) == [MIN_STREAK]
 
 
 def test_parts_are_fixed_and_vary_in_turn() -> None:
