@@ -22,6 +22,7 @@ from tests.storage.recovery.test_recovery import (
 )
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.storage.files.checkpoint import Checkpoint
+from twisted_mq.storage.queues.queue_table import DELETED_AT_ONCE
 from twisted_mq.storage.recovery.recovered_entries import RecoveredEntries
 
 HOLE = "entries after a hole are rewritten from the log"
@@ -209,3 +210,19 @@ def test_start_puts_on_disk_what_a_kill_may_have_left_in_memory(
     again = open_store(tmp_path / "killed", keywords={"sync": sync})
     assert again._log.flushed_offset == again.max_physical_offset() == 2 * 4096 + 12 * RECORD
     assert synced - {"checkpoint/checkpoint"} == files(0)
+
+
+def test_files_of_all_queues_without_a_log_are_gone_before_their_next_message(
+    open_store: OpenFileStore, root: Path
+) -> None:
+    """A running broker deletes the files of few queues at a time."""
+    store = open_store()
+    put(store, *[message(queue_id=number) for number in range(DELETED_AT_ONCE + 2)])
+    store.close()
+    shutil.rmtree(root / "commitlog")
+    store.start()
+    assert os.listdir(root / "consumequeue") == []
+    assert put(store, message(queue_id=DELETED_AT_ONCE + 1, body=body_of(7)))[0].queue_offset == 0
+    store.close()
+    store.start()
+    assert bodies(store, DELETED_AT_ONCE + 1) == [7]
