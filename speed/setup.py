@@ -1,6 +1,9 @@
-"""Add what pyproject.toml cannot say without a warning: the extension, and one wheel for Python 3.11 and later."""
+"""Add what pyproject.toml cannot say without a warning: the extensions, and one wheel for Python 3.11 and later."""
 
 from setuptools import Extension, setup
 
-batches = Extension("rocketmq_twisted_speed.batches", ["rocketmq_twisted_speed/batches.c"], py_limited_api=True)
-setup(ext_modules=[batches], options={"bdist_wheel": {"py_limited_api": "cp311"}})
+extensions = [
+    Extension(f"rocketmq_twisted_speed.{name}", [f"rocketmq_twisted_speed/{name}.c"], py_limited_api=True)
+    for name in ("batches", "records")
+]
+setup(ext_modules=extensions, options={"bdist_wheel": {"py_limited_api": "cp311"}})

@@ -12,7 +12,7 @@ from twisted_mq.protocol.layouts.derive import LayoutError, Run
 
 Columns = tuple[Sequence[int], Sequence[bytes], Sequence[bytes], bool]
 """Flags, bodies and properties of messages, and whether all bodies have one length and all properties, for all that is known."""
-FORM: Final = 1
+FORM: Final = 2
 """The functions' arguments and meaning. Functions of another number are left alone."""
 
 
@@ -21,6 +21,8 @@ class Forms(NamedTuple):
 
     read_columns: Callable[[object, tuple[int, ...]], Columns | None] | None = None
     encode_records: Callable[..., tuple[bytes, list[int]] | None] | None = None
+    walk_records: Callable[[object, int, int, int, bytes], tuple[bytearray, bytearray] | None] | None = None
+    crc32s: Callable[..., bytearray | None] | None = None
 
 
 PLAIN = Forms()
@@ -28,9 +30,9 @@ PLAIN = Forms()
 
 def installed() -> Forms:
     """Return the compiled functions. Raises ModuleNotFoundError if they are not installed."""
-    from rocketmq_twisted_speed import batches
+    from rocketmq_twisted_speed import batches, records
 
-    return Forms(batches.read_columns, batches.encode_records)
+    return Forms(batches.read_columns, batches.encode_records, records.walk_records, records.crc32s)
 
 
 def _choose() -> Forms:

@@ -8,14 +8,17 @@ buffer's start.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from twisted_mq.protocol.columns import Buffer, Bytes, Mask, Positions, window
+from twisted_mq.protocol.layouts import compiled
 from twisted_mq.protocol.layouts.derive import derive_dtype, derive_runs
-from twisted_mq.protocol.layouts.record import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, V6_FLAGS
+from twisted_mq.protocol.layouts.record import HEAD_BYTES, HEADS, MAGIC_V1, MAGIC_V2, MESSAGE, SMALLEST_RECORD, V6_FLAGS
+from twisted_mq.protocol.layouts.value_order import require_names
 
 Heads = npt.NDArray[np.void]
 """An array of the dtype of heads with IPv4 hosts."""
@@ -33,6 +36,8 @@ _MOVED_FIELDS = tuple(
 _HEAD_SIZES = np.zeros(V6_FLAGS + 1, np.int64)
 for _flags, _dtype in _DTYPES.items():
     _HEAD_SIZES[_flags] = _dtype.itemsize
+_LONG_SPAN = 384
+"""Bytes of a span from which ISA-L's CRC-32 is quicker, with a copy and a call for each span, than compiled code."""
 _TAILS = {
     magic: [(run.size, run.as_dtype()[-1]) for run in list(derive_runs(MESSAGE, sys_flag=0, magic=magic))[1:]]
     for magic in (MAGIC_V1, MAGIC_V2)
@@ -53,7 +58,11 @@ class SpanColumns(NamedTuple):
 
 def heads_at(data: Buffer, starts: Positions) -> Heads:
     """Return copies of the heads there, each followed by at least HEAD_BYTES; they do not contain IPv6 hosts."""
-    heads = window(data, f"V{HEAD_BYTES}")[starts].view(_DTYPES[0])
+    return _moved(window(data, f"V{HEAD_BYTES}")[starts].view(_DTYPES[0]), data, starts)
+
+
+def _moved(heads: Heads, data: Buffer, starts: Positions) -> Heads:
+    """Return copies of the first HEAD_BYTES of records as heads: fields behind an IPv6 host come from their own places."""
     kinds = heads["sys_flag"] & V6_FLAGS
     for flags in np.unique(kinds[kinds != 0]).tolist() if kinds.any() else ():
         rows = np.flatnonzero((kinds == flags) & (starts + _HEAD_SIZES[flags] <= len(data)))
@@ -104,3 +113,48 @@ def spans_at(data: Buffer, starts: Positions, heads: Heads) -> tuple[SpanColumns
             lengths[version_2] = window(data, kind_2)[places[version_2]]
     sound &= (lengths >= 0) & (begins + lengths == ends)
     return SpanColumns._make((*spans, begins, ends)), sound
+
+
+def walk_records(
+    data: Buffer, position: int, end: int, first_offset: int
+) -> tuple[Positions, Heads, SpanColumns] | None:
+    """Return where records begin in [position, end), up to the first place without a whole record of its own offset.
+
+    `first_offset` is the physical offset of the buffer's start. None without compiled code, or for bytes that it does not take.
+    """
+    walk = compiled.forms.walk_records
+    found = None if walk is None else walk(data, position, end, first_offset, _walked_layout())
+    if found is None:
+        return None
+    heads, columns = np.frombuffer(found[0], _DTYPES[0]), np.frombuffer(found[1], np.int64)
+    starts, *spans = columns.reshape(len(SpanColumns._fields) + 1, -1)
+    return starts, _moved(heads, data, starts), SpanColumns._make(spans)
+
+
+@functools.cache
+def _walked_layout() -> bytes:
+    """Return the numbers that compiled code needs: places in the head, sizes of a topic's length by version, kinds of heads."""
+    versions: list[int] = []
+    for magic, length in ((MAGIC_V1, "b"), (MAGIC_V2, "h")):
+        _, topic, properties = derive_runs(MESSAGE, sys_flag=0, magic=magic)
+        require_names(topic.names + properties.names, ("topic_length", "properties_length"), "compiled code")
+        compiled.places(properties, properties_length="h")
+        versions += magic, compiled.places(topic, topic_length=length)[1]
+    kinds: list[int] = []
+    for flags in HEADS:
+        head = next(derive_runs(MESSAGE, sys_flag=flags))
+        place, size = compiled.places(head, body_length="l")
+        kinds += flags, size, place
+    *places, head_bytes = compiled.places(
+        next(derive_runs(MESSAGE, sys_flag=0)), size="l", magic="l", physical_offset="q", sys_flag="l"
+    )
+    return np.array((*places, V6_FLAGS, head_bytes, SMALLEST_RECORD, *versions, *kinds), np.int32).tobytes()
+
+
+def crc32s(data: Buffer, begins: Positions, ends: Positions) -> npt.NDArray[np.uint32] | None:
+    """Return the CRC-32 of each span. None without compiled code, or where Python is quicker: for long spans."""
+    compute = compiled.forms.crc32s
+    if compute is None or (ends - begins).sum() > _LONG_SPAN * len(begins):
+        return None
+    found = compute(data, np.ascontiguousarray(begins), np.ascontiguousarray(ends))
+    return None if found is None else np.frombuffer(found, np.uint32)

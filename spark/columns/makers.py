@@ -147,7 +147,7 @@ def _properties(batch: Batch) -> pa.Array:
 
 def _crc_ok(batch: Batch) -> pa.Array:
     right = np.ones(len(batch), np.bool_)
-    right[batch.records.wrong_bodies(batch.stored_bodies.to_pylist())] = False
+    right[batch.records.wrong_bodies(lambda: batch.stored_bodies.to_pylist())] = False
     return pa.array(right)
 
 

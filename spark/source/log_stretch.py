@@ -15,8 +15,7 @@ from twisted_mq.spark.errors import LogFileGone
 from twisted_mq.spark.source.open_log import SEARCH_BYTES, OpenLog
 from twisted_mq.spark.source.splits import StoreRange
 from twisted_mq.spark.source.stores import Store, list_log_files
-from twisted_mq.storage.columns.chain import chained
-from twisted_mq.storage.columns.record_columns import RecordColumns, intact_records
+from twisted_mq.storage.columns.record_columns import RecordColumns, following_records, intact_records
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 WINDOW_BYTES = 4 << 20
@@ -132,7 +131,7 @@ def _batches(window: LogBytes, end: int) -> Iterator[RecordColumns]:
     """Return the records that begin before `end` and are complete in the window, up to the first damage."""
     position = 0
     while True:
-        batch = intact_records(window, chained(window, position, end))
+        batch = following_records(window, position, end)
         if not len(batch):
             return
         yield batch

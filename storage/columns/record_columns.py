@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import attrs
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from twisted_mq.protocol.columns import Bytes, Mask, Numbers, Positions, window
 from twisted_mq.protocol.layouts.checksum import crc32
 from twisted_mq.protocol.layouts.record import CRC_MASK, MAGIC_V1, MAGIC_V2, SMALLEST_RECORD
-from twisted_mq.protocol.layouts.record_columns import Heads, heads_at, spans_at
+from twisted_mq.protocol.layouts.record_columns import Heads, crc32s, heads_at, spans_at, walk_records
+from twisted_mq.storage.columns.chain import chained
 from twisted_mq.storage.files.mapped_log import LogBytes
 
 
@@ -83,13 +84,15 @@ class RecordColumns:
         """Return the properties of these records as they are stored."""
         return self.texts(self.properties[rows], self.ends[rows])
 
-    def wrong_bodies(self, bodies: Iterable[bytes] | None = None) -> Positions:
+    def wrong_bodies(self, copied: Callable[[], Iterable[bytes]] | None = None) -> Positions:
         """Return the rows whose body does not match the record's CRC; empty bodies are not checked, as in Apache.
 
-        `bodies` are the records' bodies, if they were copied already.
+        `copied` returns the records' bodies, if they were copied already.
         """
-        copies = self.texts(self.body, self.body_end) if bodies is None else bodies
-        found = np.fromiter(map(crc32, copies), np.uint32, len(self))
+        found = crc32s(self.log.data, self.body, self.body_end)
+        if found is None:
+            copies = self.texts(self.body, self.body_end) if copied is None else copied()
+            found = np.fromiter(map(crc32, copies), np.uint32, len(self))
         wrong = (found & CRC_MASK) != self.body_crc
         return np.flatnonzero(wrong & (self.body_end > self.body))
 
@@ -118,3 +121,17 @@ def intact_records(log: LogBytes, starts: Positions, *, in_place: bool = True) -
     count = len(sound) if sound.all() else int(sound.argmin())
     body, body_end, topic, topic_end, properties, ends = (column[:count] for column in spans)
     return RecordColumns(log, heads[:count], starts[:count], ends, body, body_end, topic, topic_end, properties)
+
+
+def following_records(log: LogBytes, position: int, end: int) -> RecordColumns:
+    """Return the intact records that follow each other from `position` on and begin before `end`, up to the first damage.
+
+    Without compiled code they are found by their sizes first.
+    """
+    found = walk_records(log.data, position, end, log.first_offset)
+    if found is None:
+        return intact_records(log, chained(log, position, end))
+    starts, heads, spans = found
+    return RecordColumns(
+        log, heads, starts, spans.end, spans.body, spans.body_end, spans.topic, spans.topic_end, spans.properties
+    )

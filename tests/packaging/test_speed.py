@@ -20,6 +20,8 @@ import hashlib
 from twisted_mq.protocol.layouts import compiled
 from twisted_mq.protocol.layouts.batch_entry import encode_entry, read_columns
 from twisted_mq.protocol.layouts.batch_records import encode_records
+from twisted_mq.storage.columns.record_columns import following_records
+from twisted_mq.storage.files.mapped_log import LogBytes
 
 data = b"".join(encode_entry(number, b"b" * number, b"K\x01%d\x02" % number) for number in range(40))
 columns = read_columns(data)
@@ -27,7 +29,11 @@ records, sizes = encode_records(
     b"Topic", *columns[:3], b"A\x01b\x02", columns[3], queue_id=1, queue_offset=2, physical_offset=3, born_timestamp=4,
     born_host=bytes(8), store_timestamp=5, store_host=bytes(8),
 )
-print(compiled.forms != compiled.PLAIN, hashlib.sha256(repr((columns, bytes(records), sizes)).encode()).hexdigest())
+log = LogBytes(bytes(records), "log", 3)
+walked = following_records(log, 0, log.size)
+assert len(walked) == 40
+found = columns, bytes(records), sizes, walked.properties.tolist(), walked.wrong_bodies().tolist()
+print(compiled.forms != compiled.PLAIN, hashlib.sha256(repr(found).encode()).hexdigest())
 """
 
 
@@ -76,12 +82,12 @@ def test_bytes_are_the_same_with_it_without_it_and_switched_off(
 
 
 def test_one_wheel_is_for_this_python_and_later_ones(speed_wheel: Path) -> None:
-    assert speed_wheel.name.startswith("rocketmq_twisted_speed-1.0.0-cp311-abi3-")
+    assert speed_wheel.name.startswith("rocketmq_twisted_speed-2.0.0-cp311-abi3-")
     names = zipfile.ZipFile(speed_wheel).namelist()
     package = {name.partition("/")[2] for name in names if ".dist-info/" not in name}
     assert {name for name in package if "abi3" not in name and not name.endswith(".pyd")} == {
-        "__init__.py", "batches.pyi", "py.typed",
+        "__init__.py", "batches.pyi", "records.pyi", "py.typed",
     }  # fmt: skip
-    assert len(package) == 4
+    assert len(package) == 6
     (licence,) = [name for name in names if name.endswith("/LICENSE")]
     assert zipfile.ZipFile(speed_wheel).read(licence) == (ROOT / "LICENSE").read_bytes()

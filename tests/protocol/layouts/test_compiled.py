@@ -189,7 +189,7 @@ def test_arguments_of_another_kind_are_errors(changed: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [None, SimpleNamespace(FORM=0), SimpleNamespace(FORM=2)], ids=["absent", "off", "other"]
+    "module", [None, SimpleNamespace(FORM=0), SimpleNamespace(FORM=1)], ids=["absent", "off", "other"]
 )
 def test_plain_python_is_used_without_the_compiled_form_of_this_number(
     module: object, monkeypatch: pytest.MonkeyPatch

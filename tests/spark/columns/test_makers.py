@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.spark.stores import IPV4_BORN, IPV4_STORE, IPV6_BORN, IPV6_STORE, StoreWriter, everything
 from tests.support.captures import STORES
+from tests.support.forms import each_form as each_form
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages import compression
 from twisted_mq.protocol.messages.compression import CompressionType

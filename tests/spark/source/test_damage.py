@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.spark.stores import StoreWriter
+from tests.support.forms import each_form as each_form
 from twisted_mq.spark.errors import NoCommitLog
 from twisted_mq.spark.source.damage import list_damage
 from twisted_mq.spark.source.log_stretch import Damage

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.spark.stores import StoreWriter, everything, opened
 from tests.support.captures import STORES, expected_messages
+from tests.support.forms import each_form as each_form
 from twisted_mq.spark.source import log_stretch as stretch_module
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part, read_stretch
 from twisted_mq.spark.source.open_log import OpenLog

@@ -12,6 +12,7 @@ import pytest
 
 from tests.spark.stores import StoreWriter, everything
 from tests.support.captures import STORES, expected_messages
+from tests.support.forms import each_form as each_form
 from twisted_mq.spark.errors import NoCommitLog
 from twisted_mq.spark.source.log_stretch import Damage, Missing, read_part
 from twisted_mq.spark.source.options import ReadOptions, read_options
