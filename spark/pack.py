@@ -24,9 +24,10 @@ ON_WORKERS = ("numpy", "pandas", "pyarrow")
 _PARTS = ("access", "admin", "cli", "config", "protocol", "routing", "spark", "storage")
 """Directories of twisted_mq; with `cli` and its imports a driver can run jobs too."""
 _PACKAGES = (
-    "pyspark_rocketmq", "attr", "attrs", "click", "construct", "dpkt", "lz4", "msgspec", "rich", "zstandard",
+    "pyspark_rocketmq", "attr", "attrs", "click", "construct", "dpkt", "lz4", "msgspec", "rich",
+    "rocketmq_twisted_speed", "zstandard",
 )  # fmt: skip
-"""Packages that are added if installed; lz4, msgspec and zstandard are for the machine and version of the Python that packs."""
+"""Packages that are added if installed; those with compiled modules are for the machine and version of the Python that packs."""
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyi", "_cffi.*", "backend_cffi.py")
 
 

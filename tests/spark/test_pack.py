@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from interop.peers.spark_cluster import lean_python
+from tests.support.forms import compiled_forms
 from twisted_mq.spark.pack import ON_WORKERS, write_pack
 
 
@@ -49,6 +50,15 @@ def test_compiled_modules_are_loaded_from_the_archive(python: str, pack: Path) -
     kinds, lz4_file, encoded, backend = said(python, pack, program)
     assert (kinds, encoded, backend) == ([True] * 3, "[1]", "cext")
     assert lz4_file.startswith(str(pack))
+
+
+def test_workers_have_the_compiled_walk_if_it_is_installed_where_the_archive_is_made(python: str, pack: Path) -> None:
+    compiled_forms()
+    program = (
+        "from twisted_mq.protocol.layouts import compiled as c\n"
+        "print(json.dumps([c.forms != c.PLAIN, len(c.forms.crc32s(b'body', bytes(8), bytes(8)))]))"
+    )
+    assert said(python, pack, program) == [True, 4]
 
 
 def test_a_task_that_reads_a_store_imports_neither_commands_nor_a_connection(python: str, pack: Path) -> None:
