@@ -159,7 +159,7 @@ class RouteTest(BrokerServiceCase):
     async def test_a_name_server_that_never_answers_holds_a_first_send_no_longer_than_the_limit(self) -> None:
         namesrv = self.namesrv()
         table = namesrv.factory.traffic.processors
-        broker = await self.start(namesrv_addr=f"127.0.0.1:{namesrv.port}", register_broker_timeout_mills=200)
+        broker = await self.start(namesrv_addr=f"127.0.0.1:{namesrv.port}", register_broker_timeout_mills=1000)
         table[RequestCode.REGISTER_BROKER] = lambda *asked: defer.Deferred()  # type: ignore[index]
         self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
         self.assertEqual(len(self.said("not reached, retrying")), 1)
