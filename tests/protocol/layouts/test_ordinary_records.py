@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from tests.support.captures import STORES, stored_records
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.ordinary_records import Row, pass_records, read_rows
+from twisted_mq.protocol.layouts.ordinary_records import (
+    POSITION,
+    QUEUE_ID,
+    QUEUE_OFFSET,
+    SIZE,
+    TIMESTAMP,
+    Row,
+    pass_records,
+    read_rows,
+)
 from twisted_mq.protocol.layouts.record_codec import dispatch_fields, encode_record
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 
@@ -101,6 +110,17 @@ def test_ordinary_records_are_rows() -> None:
         (b"TopicA", 3, 7, 0, len(first), 2598919, 2, 0),
         (b"TopicA", 3, 8, len(first), len(data) - len(first), 0, 2, 0),
     ]
+
+
+def test_values_of_a_row_have_names() -> None:
+    data = record(queue_id=5, queue_offset=9, store_timestamp=77, sys_flag=1)
+    ((row, *_), _, _) = rows_of(data)
+    assert [row[place] for place in (QUEUE_ID, QUEUE_OFFSET, POSITION, SIZE, TIMESTAMP)] == [5, 9, 0, len(data), 77]
+
+
+def test_longest_topic_of_version_1_is_ordinary() -> None:
+    data = record(b"x" * 127)
+    assert rows_of(data) == ([plain(data)], len(data), len(data))
 
 
 @pytest.mark.parametrize(

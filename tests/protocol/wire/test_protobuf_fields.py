@@ -49,6 +49,11 @@ def test_numbers_of_fixed_length_are_passed_over() -> None:
     assert [has_more_fields(data, {}, most) for most in (2, 3)] == [True, False]
 
 
+def test_length_of_three_bytes_says_where_the_next_field_begins() -> None:
+    data = b"\x0a\x81\x80\x01" + bytes((1 << 14) + 1) + b"\x08\x01"
+    assert [has_more_fields(data, {}, most) for most in (1, 2)] == [True, False]
+
+
 @pytest.mark.parametrize("field", [b"\x0d" + b"\x0c" * 4, b"\x09" + b"\x0c" * 8], ids=["four bytes", "eight bytes"])
 def test_number_of_fixed_length_ends_where_the_next_field_begins(field: bytes) -> None:
     """Each byte of these numbers looks like a field that has no value."""

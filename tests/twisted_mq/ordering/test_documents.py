@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,14 +28,14 @@ from twisted_mq.ordering.lists import Lists, OrderedTopic, StoreMark, Term
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
-def test_lists_as_they_are_written():
+def test_lists_as_they_are_written() -> None:
     lists = Lists(7, ("b",), (Term("a", 5), Term("b", 7)), led=(Term("a", 5), Term("b", 7)))
     data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]],"led":[["a",5],["b",7]]}'
     assert encode_lists(lists) == data
     assert decode_lists("/topics/T/0", data) == lists
 
 
-def test_lists_of_an_older_version_say_nothing_of_earlier_heads():
+def test_lists_of_an_older_version_say_nothing_of_earlier_heads() -> None:
     data = b'{"epoch":7,"send":["b"],"consume":[["a",5],["b",7]]}'
     lists = decode_lists("/topics/T/0", data)
     assert lists == Lists(7, ("b",), (Term("a", 5), Term("b", 7)), led_from=7)
@@ -42,7 +44,7 @@ def test_lists_of_an_older_version_say_nothing_of_earlier_heads():
     assert decode_lists("/topics/T/0", written) == lists
 
 
-def test_lists_that_a_store_has_overtaken_are_read_only_for_a_repair():
+def test_lists_that_a_store_has_overtaken_are_read_only_for_a_repair() -> None:
     terms = Term("b", 2), Term("a", 2)
     lists = Lists(3, (), terms, (StoreMark("c", 5, 7),), terms[:1], terms[::-1])
     data = b'{"epoch":3,"send":[],"consume":[["b",2],["a",2]],"forks":[["b",2]],"led":[["a",2],["b",2]],"stores":[["c",5,7]]}'
@@ -58,19 +60,19 @@ def test_lists_that_a_store_has_overtaken_are_read_only_for_a_repair():
 
 
 @given(st.integers(1, 65535), st.lists(NAMES, min_size=1, unique=True), st.booleans())
-def test_declarations_come_back(queues, groups, together):
+def test_declarations_come_back(queues: int, groups: list[str], together: bool) -> None:
     topic = OrderedTopic("T", queues, tuple(groups), together)
     assert decode_topic("/topics/T", encode_topic(topic)) == topic
 
 
 @given(NAMES, st.none() | NAMES, st.booleans())
-def test_members_and_wishes_come_back(address, fault, flag):
+def test_members_and_wishes_come_back(address: str, fault: str | None, flag: bool) -> None:
     member = BrokerMember(address, fault, flag)
     assert decode_member("/brokers/a/0", encode_member(member)) == member
     assert decode_group("/groups/a", encode_group(GroupWish(flag))) == GroupWish(flag)
 
 
-def test_members_as_they_are_written():
+def test_members_as_they_are_written() -> None:
     assert encode_member(BrokerMember("h:1")) == b'{"address":"h:1","fault":null,"complete":true,"asks_session":true}'
 
 
@@ -86,6 +88,7 @@ FAULTS = [
     (decode_lists, b'{"epoch":0,"send":"a","consume":[]}', "send", "a list of broker names"),
     (decode_lists, b'{"epoch":0,"send":[1],"consume":[]}', "send", "a list of broker names"),
     (decode_lists, b'{"epoch":1,"send":[],"consume":[["a"]]}', "consume", "a list of"),
+    (decode_lists, b'{"epoch":1,"send":[],"consume":[["a","1"]]}', "consume", "a list of"),
     (decode_lists, b'{"epoch":1,"send":[],"consume":[],"stores":[["a",1]]}', "stores", "a list of"),
     (decode_lists, b'{"epoch":1,"send":["a"],"consume":[["b",1]]}', "consume", "does not end with the send list's head"),
     (decode_lists, b'{"epoch":1,"send":[],"consume":[],"led":[["a",2]]}', "led", "has an epoch that is not one of"),
@@ -101,18 +104,21 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("decode", "data", "field", "reason"), FAULTS)
-def test_fault_names_path_field_and_value(decode, data, field, reason):
+def test_fault_names_path_field_and_value(
+    decode: Callable[[str, bytes], object], data: bytes, field: str, reason: str
+) -> None:
     with pytest.raises(DocumentFault) as caught:
         decode("/somewhere", data)
     fault = caught.value
     assert (fault.path, fault.field) == ("/somewhere", field)
     assert reason in fault.reason
+    assert fault.remedy == "correct the node by hand"
     assert str(fault).startswith(f"/somewhere: {field}: " if field else "/somewhere: ")
 
 
-def test_highest_epoch_is_read():
+def test_highest_epoch_is_read() -> None:
     assert decode_lists("/topics/T/0", b'{"epoch":%d,"send":[],"consume":[]}' % (2**63 - 1)).epoch == 2**63 - 1
 
 
-def test_fields_of_later_versions_are_passed_over():
+def test_fields_of_later_versions_are_passed_over() -> None:
     assert decode_group("/groups/a", b'{"retired":true,"why":"new disks"}') == GroupWish(True)

@@ -107,6 +107,25 @@ class FollowingTests(ViewCase):
         self.commit(Delete(member_path("a", 1)))
         self.assertEqual(self.view.fault("a"), "its slave (brokerId 1) is not connected to the coordinator")
 
+    def test_node_that_changes_while_it_is_read_is_read_once_more_afterwards(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        reads: list[defer.Deferred[Any]] = []
+
+        def read(path: str) -> Any:
+            reads.append(defer.Deferred())
+            return reads[-1]
+
+        self.view._followed[unit_path("T", "0")].read = read
+        for epoch in (1, 2, 3):
+            self.commit(Put(unit_path("T", "0"), encode_lists(Lists(epoch)), None))
+        self.assertEqual(len(reads), 1)
+        for number in (0, 1):
+            reads[number].callback(None)
+            self.run_for(0.5)
+            self.assertEqual(len(reads), 2)
+
     def test_groups_that_are_still_consumed_are_followed_too(self) -> None:
         self.declare("0", groups=("a",), lists=Lists(2, ("a",), (Term("gone", 1), Term("a", 2))))
         self.view.start()
@@ -347,6 +366,19 @@ class ChangeTests(ViewCase):
     def test_topic_that_is_not_declared(self) -> None:
         with self.assertRaisesRegex(Conflict, "/topics/T/0 is missing"):
             self.change(Lost("a"))
+
+
+class DeclaringTests(ViewCase):
+    def test_topic_that_is_declared_again_has_its_new_groups_and_keeps_its_units(self) -> None:
+        lists = Lists(1, ("a",), (Term("a", 1),), led=(Term("a", 1),))
+        self.declare("0", groups=("a",), lists=lists)
+        self.view.start()
+        self.run_for(0.5)
+        wanted = OrderedTopic("T", 2, ("a", "b"))
+        self.do(declare(self.operator, wanted))
+        self.run_for(0.5)
+        self.assertEqual(self.view.topics, {"T": wanted})
+        self.assertEqual(self.view.units, {("T", "0"): lists, ("T", "1"): Lists()})
 
 
 TOPIC = OrderedTopic("T", 2, ("a", "b"))

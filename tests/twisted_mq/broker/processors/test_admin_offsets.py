@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.support.broker import BrokerInMemory, Peer, anywhere
@@ -14,6 +16,7 @@ from twisted_mq.protocol.bodies import (
     MessageQueue,
     QueryCorrectionOffsetBody,
     ResetOffsetBody,
+    TopicConfig,
     decode_body,
     encode_body,
 )
@@ -21,7 +24,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 
 
-def broker_with_messages(count: int = 5, **options: object) -> tuple[BrokerInMemory, Peer]:
+def broker_with_messages(count: int = 5, **options: Any) -> tuple[BrokerInMemory, Peer]:
     """A topic of four queues with messages in the first one, stored a second apart."""
     broker = BrokerInMemory(**options)
     peer = broker.connect()
@@ -106,6 +109,14 @@ def test_bad_reset_changes_nothing(fields: dict[str, object], code: int, remark:
     assert answer.code == code
     assert remark is None or answer.remark == remark
     assert (broker.controller.offsets.offsets, broker.controller.offsets.resets) == ({}, {})
+
+
+def test_topic_without_queues_is_not_reset() -> None:
+    broker, peer = broker_with_messages()
+    broker.controller.groups.find("C")
+    broker.controller.topics.update([TopicConfig("T", 0, 0, 6)])
+    answer = reset(peer)
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "No queues to reset.")
 
 
 def test_reset_through_the_consumers_pushes_the_offsets() -> None:

@@ -77,7 +77,7 @@ class Desk:
         self.controller.transactions = TransactionService(self.controller)
 
 
-def test_a_half_message_is_stored_aside_and_its_sender_told_its_own_queue():
+def test_a_half_message_is_stored_aside_and_its_sender_told_its_own_queue() -> None:
     desk = Desk()
     sent = desk.prepare()
     assert (sent.code, sent.ext_fields["queueId"], sent.ext_fields["queueOffset"]) == (0, "2", "0")
@@ -92,7 +92,7 @@ def test_a_half_message_is_stored_aside_and_its_sender_told_its_own_queue():
     assert desk.controller.transactions.metrics.count("T") == 1
 
 
-def test_a_commit_puts_the_message_into_its_queue_and_is_never_asked_about():
+def test_a_commit_puts_the_message_into_its_queue_and_is_never_asked_about() -> None:
     desk = Desk()
     sent = desk.prepare()
     assert desk.end(sent, COMMIT).code == ResponseCode.SUCCESS
@@ -105,7 +105,16 @@ def test_a_commit_puts_the_message_into_its_queue_and_is_never_asked_about():
     assert (desk.operations(), desk.positions()) == ([b"0,"], (1, 1))
 
 
-def test_a_rollback_leaves_nothing_but_an_operation():
+def test_age_of_a_committed_transaction_is_counted_in_whole_seconds() -> None:
+    desk = Desk()
+    sent = desk.prepare()
+    desk.broker.clock.advance(4.9955)
+    desk.end(sent, COMMIT)
+    counted = desk.controller.statistics.committed["T"]
+    assert (counted.total, counted.counts[:2]) == (4, [1, 0])
+
+
+def test_a_rollback_leaves_nothing_but_an_operation() -> None:
     desk = Desk()
     sent = desk.prepare()
     assert desk.end(sent, ROLLBACK).code == ResponseCode.SUCCESS
@@ -113,7 +122,7 @@ def test_a_rollback_leaves_nothing_but_an_operation():
     assert (desk.stored("T", 2), desk.operations(), desk.controller.transactions.metrics.count("T")) == ([], [b"0,"], 0)
 
 
-def test_ends_are_counted_by_topic_and_commits_by_their_age():
+def test_ends_are_counted_by_topic_and_commits_by_their_age() -> None:
     desk = Desk()
     early, late, rolled_back = desk.prepare("K1"), desk.prepare("K2"), desk.prepare("K3")
     desk.end(early, COMMIT)
@@ -123,14 +132,14 @@ def test_ends_are_counted_by_topic_and_commits_by_their_age():
     desk.end(late, COMMIT)
     desk.end(late, COMMIT)  # refused, it is over
     statistics = desk.controller.statistics
-    assert (statistics.rolled_back, statistics.committed.keys()) == ({"T": 1}, {"T"})
+    assert (dict(statistics.rolled_back), set(statistics.committed)) == ({"T": 1}, {"T"})
     ages = statistics.committed["T"]
     assert (sum(ages.counts), ages.total) == (2, 2 * first + 7)
     statistics.forget_topic("T")
     assert not statistics.rolled_back and not statistics.committed
 
 
-def test_an_unknown_state_is_not_answered_and_asked_about_after_the_timeout():
+def test_an_unknown_state_is_not_answered_and_asked_about_after_the_timeout() -> None:
     desk = Desk()
     sent = desk.prepare()
     fields = {
@@ -158,7 +167,7 @@ def test_an_unknown_state_is_not_answered_and_asked_about_after_the_timeout():
 
 
 @pytest.mark.parametrize(("decision", "expected"), [(COMMIT, [b"body K1"]), (ROLLBACK, [])])
-def test_the_answer_to_a_check_ends_the_transaction(decision: int, expected: list[bytes]):
+def test_the_answer_to_a_check_ends_the_transaction(decision: int, expected: list[bytes]) -> None:
     desk = Desk()
     desk.prepare()
     (check,) = desk.check(7)
@@ -167,7 +176,7 @@ def test_the_answer_to_a_check_ends_the_transaction(decision: int, expected: lis
     assert (desk.check(60), desk.operations(), desk.positions()) == ([], [b"1,"], (2, 1))
 
 
-def test_every_round_asks_again_and_another_producer_of_the_group():
+def test_every_round_asks_again_and_another_producer_of_the_group() -> None:
     """The producer that sent has disconnected; another one of its group answers."""
     desk = Desk()
     desk.prepare()
@@ -181,7 +190,7 @@ def test_every_round_asks_again_and_another_producer_of_the_group():
     assert [one.body for one in desk.stored("T", 2)] == [b"body K1"]
 
 
-def test_a_late_commit_and_the_answer_to_the_check_deliver_once():
+def test_a_late_commit_and_the_answer_to_the_check_deliver_once() -> None:
     """The producer's own end comes while it is asked: both are about the same message."""
     desk = Desk()
     sent = desk.prepare()
@@ -193,7 +202,7 @@ def test_a_late_commit_and_the_answer_to_the_check_deliver_once():
     assert (desk.check(60), desk.operations(), desk.positions()) == ([], [b"1,"], (2, 1))
 
 
-def test_a_commit_after_a_rollback_is_refused():
+def test_a_commit_after_a_rollback_is_refused() -> None:
     desk = Desk()
     sent = desk.prepare()
     desk.end(sent, ROLLBACK)
@@ -201,7 +210,7 @@ def test_a_commit_after_a_rollback_is_refused():
     assert desk.stored("T", 2) == []
 
 
-def test_a_transaction_that_was_asked_about_too_often_is_given_up_and_can_be_resumed():
+def test_a_transaction_that_was_asked_about_too_often_is_given_up_and_can_be_resumed() -> None:
     desk = Desk(transaction_check_max=3)
     desk.prepare()
     assert [len(desk.check(30)) for _ in range(5)] == [1, 1, 1, 0, 0]
@@ -216,13 +225,13 @@ def test_a_transaction_that_was_asked_about_too_often_is_given_up_and_can_be_res
         assert desk.peer.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, {"msgId": msg_id}).code == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_message_older_than_the_log_is_kept_is_given_up():
+def test_a_message_older_than_the_log_is_kept_is_given_up() -> None:
     desk = Desk(file_reserved_time=1)
     desk.prepare()
     assert (desk.check(3601), len(desk.stored(CHECK_MAX_TIME_TOPIC))) == ([], 1)
 
 
-def test_immunity_puts_a_check_off_and_does_not_count_as_one():
+def test_immunity_puts_a_check_off_and_does_not_count_as_one() -> None:
     desk = Desk()
     desk.prepare(more="CHECK_IMMUNITY_TIME_IN_SECONDS\x0170\x02")
     assert [len(desk.check(30)) for _ in range(3)] == [0, 0, 1]
@@ -230,7 +239,7 @@ def test_immunity_puts_a_check_off_and_does_not_count_as_one():
     assert (last["TRAN_PREPARED_QUEUE_OFFSET"], last["TRANSACTION_CHECK_TIMES"]) == ("0", "1")
 
 
-def test_a_commit_within_the_immunity_ends_a_message_that_was_moved_meanwhile():
+def test_a_commit_within_the_immunity_ends_a_message_that_was_moved_meanwhile() -> None:
     desk = Desk()
     sent = desk.prepare(more="CHECK_IMMUNITY_TIME_IN_SECONDS\x01100\x02")
     desk.check(30)
@@ -239,7 +248,7 @@ def test_a_commit_within_the_immunity_ends_a_message_that_was_moved_meanwhile():
     assert (len(desk.stored("T", 2)), len(desk.stored(HALF_TOPIC))) == (1, 2)
 
 
-def test_a_restart_between_the_move_and_the_commit_changes_nothing():
+def test_a_restart_between_the_move_and_the_commit_changes_nothing() -> None:
     desk = Desk()
     sent = desk.prepare(more="CHECK_IMMUNITY_TIME_IN_SECONDS\x01100\x02")
     desk.check(30)
@@ -251,7 +260,7 @@ def test_a_restart_between_the_move_and_the_commit_changes_nothing():
     assert (len(desk.stored("T", 2)), len(desk.stored(HALF_TOPIC)), desk.positions()) == (1, 2, (2, 1))
 
 
-def test_an_end_after_the_immunity_is_left_to_the_check():
+def test_an_end_after_the_immunity_is_left_to_the_check() -> None:
     desk = Desk()
     sent = desk.prepare(more="CHECK_IMMUNITY_TIME_IN_SECONDS\x0110\x02")
     desk.broker.clock.advance(11)
@@ -260,7 +269,7 @@ def test_an_end_after_the_immunity_is_left_to_the_check():
     assert desk.answer_check(check, COMMIT).code == 0
 
 
-def test_messages_around_an_undecided_one_are_passed():
+def test_messages_around_an_undecided_one_are_passed() -> None:
     desk = Desk()
     sent = [desk.prepare(f"K{number}") for number in range(5)]
     for number in (0, 2, 4):
@@ -270,7 +279,7 @@ def test_messages_around_an_undecided_one_are_passed():
     assert (desk.operations(), desk.positions()) == ([b"0,2,4,"], (5, 1))
 
 
-def test_a_young_message_ends_the_round():
+def test_a_young_message_ends_the_round() -> None:
     desk = Desk()
     first = desk.prepare("K1")
     desk.broker.clock.advance(5)
@@ -279,7 +288,7 @@ def test_a_young_message_ends_the_round():
     assert (desk.positions(), first.code) == ((1, 0), 0)
 
 
-def test_a_commit_whose_operation_was_lost_in_a_kill_is_not_asked_about():
+def test_a_commit_whose_operation_was_lost_in_a_kill_is_not_asked_about() -> None:
     desk = Desk()
     sent = [desk.prepare("K1"), desk.prepare("K2")]
     assert desk.end(sent[0], COMMIT).code == 0
@@ -293,7 +302,7 @@ def test_a_commit_whose_operation_was_lost_in_a_kill_is_not_asked_about():
     assert desk.end(sent[0], COMMIT).code == ResponseCode.ILLEGAL_OPERATION
 
 
-def test_a_commit_is_found_behind_times_that_went_back(monkeypatch: pytest.MonkeyPatch):
+def test_a_commit_is_found_behind_times_that_went_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine's clock was ahead, and is set right."""
     desk = Desk(transaction_op_batch_interval=3_600_000)
     ahead = [0]
@@ -306,7 +315,7 @@ def test_a_commit_is_found_behind_times_that_went_back(monkeypatch: pytest.Monke
     assert (desk.check(60), len(desk.stored("T", 2)), desk.operations()) == ([], 1, [])
 
 
-def test_a_message_that_was_put_again_is_asked_about_once_where_the_walk_begins_anew():
+def test_a_message_that_was_put_again_is_asked_about_once_where_the_walk_begins_anew() -> None:
     desk = Desk()
     desk.prepare("K1")
     desk.prepare("K2")
@@ -319,7 +328,7 @@ def test_a_message_that_was_put_again_is_asked_about_once_where_the_walk_begins_
     assert ([desk.check(60) for _ in range(3)], len(desk.stored("T", 2))) == ([[]] * 3, 2)
 
 
-def test_a_commit_after_the_message_was_put_again_is_known_by_its_key():
+def test_a_commit_after_the_message_was_put_again_is_known_by_its_key() -> None:
     desk = Desk()
     desk.prepare()
     (check,) = desk.check(7)
@@ -328,7 +337,7 @@ def test_a_commit_after_the_message_was_put_again_is_known_by_its_key():
     assert (desk.check(60), len(desk.stored("T", 2))) == ([], 1)
 
 
-def test_a_late_answer_to_an_earlier_check_does_not_commit_again():
+def test_a_late_answer_to_an_earlier_check_does_not_commit_again() -> None:
     desk = Desk()
     desk.prepare()
     (check,) = desk.check(7)
@@ -338,7 +347,7 @@ def test_a_late_answer_to_an_earlier_check_does_not_commit_again():
     assert len(desk.stored("T", 2)) == 1
 
 
-def test_undecided_transactions_survive_a_restart():
+def test_undecided_transactions_survive_a_restart() -> None:
     desk = Desk()
     desk.prepare("K1")
     sent = desk.prepare("K2")
@@ -350,7 +359,7 @@ def test_undecided_transactions_survive_a_restart():
     assert desk.check(60)[0].ext_fields["tranStateTableOffset"] == "3"
 
 
-def test_decisions_go_into_one_operation_unless_they_are_many():
+def test_decisions_go_into_one_operation_unless_they_are_many() -> None:
     desk = Desk(transaction_op_msg_max_size=9)
     sent = [desk.prepare(f"K{number}") for number in range(7)]
     for one in sent:
@@ -362,7 +371,7 @@ def test_decisions_go_into_one_operation_unless_they_are_many():
     assert (first.properties, first.born_host) == ({"WAIT": "true", "TAGS": "d"}, "127.0.0.2:20911")
 
 
-def test_a_store_that_takes_nothing_leaves_the_transaction_open(monkeypatch: pytest.MonkeyPatch):
+def test_a_store_that_takes_nothing_leaves_the_transaction_open(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
     sent = desk.prepare()
     with monkeypatch.context() as patch:
@@ -376,7 +385,7 @@ def test_a_store_that_takes_nothing_leaves_the_transaction_open(monkeypatch: pyt
     assert (desk.operations(), desk.check(60)) == ([b"0,"], [])
 
 
-def test_a_delayed_transaction_waits_after_its_commit():
+def test_a_delayed_transaction_waits_after_its_commit() -> None:
     desk = Desk()
     sent = desk.prepare(more="DELAY\x012\x02")
     assert [one.topic for one in desk.stored(HALF_TOPIC)] == [HALF_TOPIC]
@@ -396,7 +405,9 @@ def test_a_delayed_transaction_waits_after_its_commit():
         ({"commitLogOffset": "9223372036854775807"}, 1, "Find prepared transaction message failed"),
     ],
 )
-def test_an_end_of_a_transaction_that_is_not_there_changes_nothing(changed: dict[str, str], code: int, remark: str):
+def test_an_end_of_a_transaction_that_is_not_there_changes_nothing(
+    changed: dict[str, str], code: int, remark: str
+) -> None:
     desk = Desk()
     sent = desk.prepare()
     answer = desk.end(sent, COMMIT, **changed)
@@ -405,7 +416,7 @@ def test_an_end_of_a_transaction_that_is_not_there_changes_nothing(changed: dict
     assert desk.end(sent, COMMIT).code == 0
 
 
-def test_a_message_that_is_no_half_message_cannot_be_committed():
+def test_a_message_that_is_no_half_message_cannot_be_committed() -> None:
     desk = Desk()
     sent = desk.prepare()
     desk.end(sent, COMMIT)
@@ -417,7 +428,7 @@ def test_a_message_that_is_no_half_message_cannot_be_committed():
 @pytest.mark.parametrize(
     "missing", ["producerGroup", "commitLogOffset", "tranStateTableOffset", "commitOrRollback", "msgId"]
 )
-def test_an_end_without_a_field_names_it(missing: str):
+def test_an_end_without_a_field_names_it(missing: str) -> None:
     fields = {
         "producerGroup": "PG",
         "commitLogOffset": "0",
@@ -430,12 +441,12 @@ def test_an_end_without_a_field_names_it(missing: str):
     assert (answer.code, missing in str(answer.remark)) == (1, True)
 
 
-def test_brokers_that_refuse_transactions_say_so():
+def test_brokers_that_refuse_transactions_say_so() -> None:
     answer = Desk(reject_transaction_message=True).prepare()
     assert (answer.code, answer.remark) == (16, "the broker[127.0.0.2] sending transaction message is forbidden")
 
 
-def test_a_slave_ends_nothing():
+def test_a_slave_ends_nothing() -> None:
     fields = {
         "producerGroup": "PG",
         "commitLogOffset": "0",
@@ -448,7 +459,7 @@ def test_a_slave_ends_nothing():
     )
 
 
-def test_a_damaged_operation_is_passed_over_and_a_stop_ends_a_running_round():
+def test_a_damaged_operation_is_passed_over_and_a_stop_ends_a_running_round() -> None:
     desk = Desk()
     desk.prepare()
 
