@@ -72,6 +72,8 @@ def test_plain_answers_are_read_together() -> None:
         (0, {"msgId": "-"}, 0),
         (0, {"queueOffset": "-"}, 0),
         (0, {"queueId": "x"}, 0),
+        (0, {"queueId": "2147483647"}, 1),
+        (0, {"queueId": "2147483648"}, 0),
         (0, {"batchUniqId": "B"}, 0),
     ],
 )

@@ -28,17 +28,17 @@ def take(desk: PopDesk, pop_time: int, *queue_offsets: int) -> Mapping[int, str]
     return HandedAcks(desk.controller).take("T", "G", 0, 0, pop_time, 10_000, 0, queue_offsets)
 
 
-def counted(desk: PopDesk) -> dict[int, float]:
-    """The number of acknowledgements by the code of their answer."""
+def counted(desk: PopDesk) -> dict[int, tuple[int, float]]:
+    """The number of acknowledgements by the code of their answer, and the milliseconds that they took."""
     times = desk.controller.statistics.request_times
     assert times is not None
-    return {key[1]: sum(one.counts) for key, one in times.times.items() if key[0] == RequestCode.ACK_MESSAGE}
+    return {key[1]: (sum(one.counts), one.total) for key, one in times.times.items() if key[0] == RequestCode.ACK_MESSAGE}
 
 
 @pytest.mark.parametrize(("queue_offsets", "left"), [((1,), ["a", "c"]), ((0, 2), ["b"])], ids=["one", "some"])
 def test_acknowledged_messages_do_not_come_back(desk: PopDesk, queue_offsets: tuple[int, ...], left: list[str]) -> None:
     assert take(desk, popped(desk), *queue_offsets) is NONE_REFUSED
-    assert counted(desk) == {ResponseCode.SUCCESS: len(queue_offsets)}
+    assert counted(desk) == {ResponseCode.SUCCESS: (len(queue_offsets), 0)}
     desk.pass_time(16)
     assert bodies(desk.pop()) == left
 
@@ -48,4 +48,4 @@ def test_acknowledgements_that_are_not_stored_are_refused_each(desk: PopDesk) ->
     desk.broker.options.timer_wheel_enable = False
     remark = "the acknowledgement was not stored, acknowledge again: topic=T queue=0 offset="
     assert take(desk, pop_time, 0, 2) == {0: f"{remark}0", 2: f"{remark}2"}
-    assert counted(desk) == {ResponseCode.SYSTEM_ERROR: 2}
+    assert counted(desk) == {ResponseCode.SYSTEM_ERROR: (2, 0)}
