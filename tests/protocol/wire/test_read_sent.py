@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ fields = st.fixed_dictionaries(
 
 
 @given(fields, st.lists(st.integers(0, 20), min_size=MANY, max_size=20), st.integers(0, 1))
-def test_any_answers_of_one_shape(given: dict[str, str], numbers: list[int], serialize_type: int) -> None:
+def test_any_answers_of_one_shape(given: dict[str, Any], numbers: list[int], serialize_type: int) -> None:
     for streak in streaks(b"".join(answer(number, serialize_type=serialize_type, **given) for number in numbers)):
         read = read_together(streak)
         if read is None:
@@ -77,7 +79,7 @@ def test_plain_answers_are_read_together() -> None:
         (0, {"batchUniqId": "B"}, 0),
     ],
 )
-def test_only_answers_that_say_it_all_are_read_together(code: int, fields: dict[str, str], expected: int) -> None:
+def test_only_answers_that_say_it_all_are_read_together(code: int, fields: dict[str, Any], expected: int) -> None:
     found = streaks(b"".join(answer(number, code, **fields) for number in range(MANY)))
     assert sum(read_together(streak) is not None for streak in found) == expected
 

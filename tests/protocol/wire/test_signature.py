@@ -45,6 +45,10 @@ def test_a_request_carries_who_sends_it() -> None:
     }
 
 
+def test_credentials_in_a_text_tell_no_secret() -> None:
+    assert repr(Credentials("ada", "secret-of-ada", "token")) == "Credentials(access_key='ada')"
+
+
 def test_fields_that_others_hold_too_stay_as_they_are() -> None:
     fields = {"topic": "T"}
     sign(RemotingCommand.request(10, fields), ADA)

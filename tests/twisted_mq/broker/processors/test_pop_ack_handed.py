@@ -32,7 +32,9 @@ def counted(desk: PopDesk) -> dict[int, tuple[int, float]]:
     """The number of acknowledgements by the code of their answer, and the milliseconds that they took."""
     times = desk.controller.statistics.request_times
     assert times is not None
-    return {key[1]: (sum(one.counts), one.total) for key, one in times.times.items() if key[0] == RequestCode.ACK_MESSAGE}
+    return {
+        key[1]: (sum(one.counts), one.total) for key, one in times.times.items() if key[0] == RequestCode.ACK_MESSAGE
+    }
 
 
 @pytest.mark.parametrize(("queue_offsets", "left"), [((1,), ["a", "c"]), ((0, 2), ["b"])], ids=["one", "some"])
