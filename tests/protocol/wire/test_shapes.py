@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -124,7 +125,7 @@ def test_rows_end_before_a_frame_that_has_the_same_lengths_and_is_no_send_of_the
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
 def test_values_of_other_lengths_are_of_the_same_family(serialize_type: int) -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))
-    kinds = [{"e": "1"}, {"e": "10"}, {"e": "1", "i": "UNIQ_KEY\x01AB\x02WAIT\x01true\x02"}]
+    kinds: list[dict[str, Any]] = [{"e": "1"}, {"e": "10"}, {"e": "1", "i": "UNIQ_KEY\x01AB\x02WAIT\x01true\x02"}]
     assert streaks(decoder.receive(b"".join(send(1, serialize_type, **kind) for kind in kinds) * 2)) == [0] * 6
     frames = [send(number, serialize_type, **kinds[number % 3]) for number in range(7)]
     others = [send(number, serialize_type, b="U") for number in range(2)]
@@ -184,7 +185,7 @@ def test_few_frames_are_cut_in_vain_where_others_of_their_length_come_between(to
     def counted(lengths: tuple[int, ...], *more: int) -> SimpleNamespace:
         made = cutter(lengths, *more)
 
-        def iter_unpack(data: memoryview) -> list[object]:
+        def iter_unpack(data: memoryview) -> list[tuple[Any, ...]]:
             rows = [*made.iter_unpack(data)]
             cut.extend(rows)
             return rows
@@ -213,7 +214,7 @@ odd_properties = st.lists(st.tuples(st.sampled_from(["KEYS", "DELAY", "WAIT", "U
     ),
     st.integers(1, 400),
 )
-def test_any_mixture_of_frames_gives_the_commands_that_it_gives_without_shapes(sent: list, cut: int) -> None:
+def test_any_mixture_of_frames_gives_the_commands_that_it_gives_without_shapes(sent: list[Any], cut: int) -> None:
     frames = []
     for number, fields, properties, binary, body in sent:
         fields = dict(fields)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -89,7 +90,7 @@ def test_what_was_signed_is_found_signed(fields: dict[str, str], body: bytes, ki
         lambda command: command.ext_fields.update(Signature="\u00e9"),
     ],
 )
-def test_whatever_is_changed_shows(change) -> None:
+def test_whatever_is_changed_shows(change: Callable[[RemotingCommand], object]) -> None:
     command = RemotingCommand.request(10, {"topic": "T"}, b"x")
     sign(command, ADA)
     change(command)

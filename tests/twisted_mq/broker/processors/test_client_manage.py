@@ -97,7 +97,8 @@ def test_registrations_and_their_time_are_counted() -> None:
 def test_retry_topic_of_a_group_in_unit_mode_is_marked() -> None:
     broker = BrokerInMemory()
     beat(broker.connect(), "c1", consumer(unit_mode=True))
-    assert broker.controller.topics.get("%RETRY%G").topic_sys_flag == 2
+    config = broker.controller.topics.get("%RETRY%G")
+    assert config is not None and config.topic_sys_flag == 2
 
 
 def test_a_new_member_is_told_to_all_and_a_repeated_heartbeat_to_nobody() -> None:
