@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from twisted_mq.storage.files import directory
 from twisted_mq.storage.files.checkpoint import Checkpoint
 from twisted_mq.storage.files.paths import StorePaths
 from twisted_mq.storage.recovery.interruption_mark import Unfinished
@@ -70,6 +71,6 @@ def test_taken_back_the_abort_file_does_not_come_back_with_a_power_cut(
         path = os.readlink(f"/proc/self/fd/{descriptor}")
         synced.append((path, os.listdir(path)))
 
-    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(directory, "fsync", fsync)
     unfinished.take_back()
     assert synced == [(paths.root, ["checkpoint"])]
