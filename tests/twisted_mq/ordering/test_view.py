@@ -265,6 +265,16 @@ class ProblemTests(ViewCase):
         self.assertIn("/topics/T/0: no", self.view.problems[unit_path("T", "0")])
         self.assertGreater(self.others, before)
 
+    def test_node_that_may_not_be_read_any_more_is_told(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        path = unit_path("T", "0")
+        self.view._followed[path].read = lambda _: defer.fail(NotAllowed("no"))
+        before = self.others
+        self.commit(Put(path, encode_lists(Lists(3)), None))
+        self.assertEqual((self.others - before, self.view.problem_of("T", "0")), (1, "/topics/T/0: no"))
+
     def test_member_that_leaves_is_told(self) -> None:
         self.declare("0")
         self.join("a", 0, 1)
