@@ -122,6 +122,14 @@ def test_rows_end_before_a_frame_that_has_the_same_lengths_and_is_no_send_of_the
     assert [encode_frame(command) for command in one_by_one(received)][2:] == frames
 
 
+def test_streak_of_two_shapes_is_no_longer_than_one_of_one() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    for queue in ("1", "10"):
+        decoder.receive(send(1, e=queue) * 4 * MAX_STREAK)
+    received = decoder.receive(send(1, e="1") * MIN_STREAK + send(1, e="10") * MAX_STREAK)
+    assert streaks(received) == [MAX_STREAK, MIN_STREAK]
+
+
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
 def test_values_of_other_lengths_are_of_the_same_family(serialize_type: int) -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))

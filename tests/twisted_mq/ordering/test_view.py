@@ -8,10 +8,19 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from twisted_mq.coordination.interfaces import Conflict, Create, Delete, ICoordinator, NotAllowed, Put, SessionEvent
+from twisted_mq.coordination.interfaces import (
+    Conflict,
+    Create,
+    Delete,
+    ICoordinator,
+    NoAnswer,
+    NotAllowed,
+    Put,
+    SessionEvent,
+)
 from twisted_mq.coordination.memory import MemoryEnsemble
 from twisted_mq.coordination.nodes import make_paths
-from twisted_mq.ordering.changes import change, is_absent
+from twisted_mq.ordering.changes import CATCHING_UP, catch_up, change, is_absent
 from twisted_mq.ordering.declaring import declare, take_back
 from twisted_mq.ordering.documents import (
     BrokerMember,
@@ -21,7 +30,7 @@ from twisted_mq.ordering.documents import (
     encode_member,
     encode_topic,
 )
-from twisted_mq.ordering.lists import Lists, OrderedTopic, Term
+from twisted_mq.ordering.lists import Lists, OrderedTopic, StoreMark, Term
 from twisted_mq.ordering.paths import ROOTS, group_path, member_path, members_path, topic_path, unit_path
 from twisted_mq.ordering.rules import Drained, Lost, NotWell, Ready
 from twisted_mq.ordering.view import NOT_KNOWN, OrderView
@@ -182,6 +191,18 @@ class FollowingTests(ViewCase):
         self.assertEqual((self.view.is_complete, self.view.units), (False, {}))
         self.run_for(0.5)
         self.assertEqual((self.view.is_complete, self.view.units), (True, {("T", "0"): Lists()}))
+
+    def test_lists_that_a_store_has_overtaken_are_read_again_too(self) -> None:
+        terms = Term("b", 2), Term("a", 2)
+        lists = Lists(3, (), terms, (StoreMark("c", 5, 7),), terms[:1], terms[::-1])
+        self.declare("0", lists=lists)
+        self.view.start()
+        self.run_for(0.5)
+        self.assertEqual((self.view.units, self.view.overtaken), ({}, {("T", "0"): lists}))
+        self.view.read_again()
+        self.assertEqual(self.view.overtaken, {})
+        self.run_for(0.5)
+        self.assertEqual(self.view.overtaken, {("T", "0"): lists})
 
     def test_nodes_that_are_no_brokers_are_passed_over(self) -> None:
         self.declare("0", groups=("a",))
@@ -372,6 +393,15 @@ class ChangeTests(ViewCase):
         self.commit(Delete(member_path("a", 0)))
         self.assertEqual(self.change(Drained("a", 1), is_absent(member_path("a", 0))), Lists(1, led=(Term("a", 1),)))
         self.assertIsNone(self.ensemble.tree[member_path("a", 0)])
+
+    def test_reads_that_may_be_old_are_not_said_to_be_new(self) -> None:
+        self.coordinator.link.cut()
+        with self.assertRaises(NoAnswer):
+            self.do(catch_up(self.coordinator))
+        self.coordinator.link.heal()
+        self.run_for(3)
+        self.do(catch_up(self.coordinator))
+        self.assertIsNone(self.ensemble.tree[CATCHING_UP])
 
     def test_topic_that_is_not_declared(self) -> None:
         with self.assertRaisesRegex(Conflict, "/topics/T/0 is missing"):

@@ -190,6 +190,18 @@ def test_a_reply_goes_to_any_topic_where_that_is_asked_for() -> None:
     assert broker.store.topics() == ["Orders"]
 
 
+def test_replies_for_any_queue_get_all_queues_and_are_counted() -> None:
+    broker = BrokerInMemory(reply_to_any_topic_enable=True)
+    broker.controller.topics.update([TopicConfig("Orders", 4, 4, 6)])
+    answering = broker.connect()
+    for _ in range(50):
+        reply(answering, b="Orders", e="-1", i="")
+    queues = [answer.ext_fields["queueId"] for answer in answering.received()]
+    assert set(queues) == {"0", "1", "2", "3"}
+    counted = broker.controller.statistics.puts["Orders"]
+    assert [counted[number].messages for number in range(4)] == [queues.count(str(number)) for number in range(4)]
+
+
 def test_a_reply_for_any_queue_gets_one() -> None:
     broker = BrokerInMemory()
     answering = broker.connect()
