@@ -12,6 +12,7 @@ from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.layouts.batch_entry import cut_batch, encode_entry
 from twisted_mq.protocol.layouts.message_id import decode_offset_message_id
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.storage.interfaces import PutResult, PutStatus
 
 COUNT = 2 * MOST_TOGETHER + 5
 
@@ -48,6 +49,15 @@ def test_one_that_is_damaged_at_its_end_is_refused_as_a_whole() -> None:
     (answer,), turns = send(broker, batch(COUNT)[:-1])
     assert (answer.code, turns[-1]) == (ResponseCode.SYSTEM_ERROR, 0)
     assert "longer than the rest of its batch" in str(answer.remark)
+
+
+def test_refusal_of_a_later_stretch_keeps_the_earlier_ones() -> None:
+    broker = BrokerInMemory()
+    refused, put = PutResult(PutStatus.OS_PAGE_CACHE_BUSY), broker.store.put_messages
+    broker.store.put_messages = lambda stretch: put(stretch) if len(stretch) == MOST_TOGETHER else refused
+    (answer,), turns = send(broker, batch(COUNT))
+    assert (answer.code, turns[-1]) == (ResponseCode.SYSTEM_BUSY, 2 * MOST_TOGETHER)
+    assert answer.ext_fields == {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
