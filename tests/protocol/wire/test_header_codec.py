@@ -195,6 +195,14 @@ def test_wrong_fields_are_refused_by_header_and_wire_name(
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize(("name", "digits"), [("e", 10), ("g", 19)], ids=["32 bits", "64 bits"])
+def test_number_is_in_its_range_however_many_of_its_length_came_before(name: str, digits: int) -> None:
+    for first in "12":
+        decode_header(SendMessageRequestHeaderV2, binary_command(SEND_FIELDS | {name: first + "0" * (digits - 1)}))
+    with pytest.raises(HeaderError, match="not in the range of"):
+        decode_header(SendMessageRequestHeaderV2, binary_command(SEND_FIELDS | {name: "9" * digits}))
+
+
 TOPIC_FIELDS = {
     "topic": "T",
     "defaultTopic": "TBW102",

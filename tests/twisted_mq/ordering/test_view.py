@@ -222,6 +222,18 @@ class FollowingTests(ViewCase):
         self.commit(Put(unit_path("T", "0"), encode_lists(Lists(3)), None))
         self.assertEqual(self.units, [])
 
+    def test_what_is_read_when_it_is_stopped_is_not_told(self) -> None:
+        self.declare("0")
+        self.view.start()
+        self.run_for(0.5)
+        read: defer.Deferred[Any] = defer.Deferred()
+        self.view._followed[unit_path("T", "0")].read = lambda path: read
+        self.commit(Put(unit_path("T", "0"), encode_lists(Lists(3)), None))
+        self.view.stop()
+        self.units.clear()
+        read.callback(None)
+        self.assertEqual((self.units, self.view.units), ([], {("T", "0"): Lists()}))
+
 
 class ProblemTests(ViewCase):
     def test_documents_that_make_no_sense_are_named_and_do_not_count(self) -> None:
