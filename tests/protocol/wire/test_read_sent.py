@@ -92,3 +92,9 @@ def test_an_odd_value_leaves_its_streak_to_be_read_one_by_one(usual: bytes, odd:
     assert usual in frames[-1]
     (streak,) = streaks(b"".join([*frames[:-1], frames[-1].replace(usual, odd)]))
     assert (len(streak), read_together(streak)) == (MIN_STREAK, None)
+
+
+def test_a_later_queue_id_past_32_bits_leaves_its_streak_to_be_read_one_by_one() -> None:
+    frames = [answer(number, queueId="2147483647") for number in range(MANY)]
+    (streak,) = streaks(b"".join([*frames[:-1], answer(MANY - 1, queueId="2147483648")]))
+    assert (len(streak), read_together(streak)) == (MIN_STREAK, None)

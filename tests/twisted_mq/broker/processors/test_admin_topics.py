@@ -297,6 +297,15 @@ def test_a_group_cannot_have_any_number_of_retry_queues(count: int) -> None:
     assert not {"F", "G"} & set(broker.controller.groups.groups)
 
 
+def test_topics_and_groups_may_have_no_queues() -> None:
+    broker = BrokerInMemory()
+    assert update(broker, readQueueNums="0", writeQueueNums="0") == (0, "not set any response code")
+    made = broker.controller.topics.get("T")
+    assert made is not None and (made.read_queue_nums, made.write_queue_nums) == (0, 0)
+    assert put_group(broker.connect(), SubscriptionGroupConfig(group_name="G", retry_queue_nums=0))[0] == 0
+    assert broker.controller.groups.groups["G"].retry_queue_nums == 0
+
+
 def test_retry_queues_of_a_table_from_elsewhere_are_bounded() -> None:
     broker = BrokerInMemory()
     assert broker.controller.topics.create_for_group("%RETRY%G", 2**31 - 1).read_queue_nums == 65535
