@@ -186,7 +186,11 @@ class Observer:
         broker, topic, queue_id, offset = place
         committed = (broker, f"{topic}@{group}", queue_id)
         if offset < self._committed.get(committed, 0) and any(one.is_slave for one in self._of(broker)):
-            self._consumed_again.setdefault(committed, offset)
+            self._may_go_back(committed, offset)
+
+    def _may_go_back(self, committed: tuple[str, str, int], offset: int) -> None:
+        """Expect that a committed offset goes back that far, once; the lowest of several reasons counts."""
+        self._consumed_again[committed] = min(offset, self._consumed_again.get(committed, offset))
 
     def _of(self, broker_name: str) -> list[BrokerNode]:
         return [broker for broker in self._brokers if broker.broker_name == broker_name]
@@ -318,7 +322,7 @@ class Observer:
             topic = key[1].rpartition("@")[0]
             end = slave.store.max_offset_in_queue(topic, key[2]) if key[0] == slave.broker_name else offset
             if end < offset:
-                self._consumed_again.setdefault(key, end)
+                self._may_go_back(key, end)
 
     def _is_gone(self, place: Place, name: str, *, may_be_consumed: bool) -> None:
         sent = self.sent[name]

@@ -377,3 +377,18 @@ def test_messages_of_deleted_files_are_not_expected_before_their_queue_is_trimme
             return [(500, 100, 0), (900, 100, 0), (1000, 100, 0)][offset : offset + count]
 
     assert [_first_left(cast(Any, Store()), "T", 0, offset) for offset in (0, 1, 2, 3)] == [2, 2, 2, 3]
+
+
+@pytest.mark.parametrize("seen", [(2, 0), (0, 2)])
+def test_an_offset_may_go_back_as_far_as_the_lowest_of_its_reasons(world: World, seen: tuple[int, int]) -> None:
+    """A slave that lost its log's end, and a consumer that begins at it with a still older offset (seed 32894)."""
+    one, place = broker(), ("a", "Plain@push", 0)
+    observer = Observer(world, [one], Counter(push=1))
+    observer.look()
+    for offset in seen:
+        observer._may_go_back(place, offset)
+    one.service.controller.offsets.offsets["Plain@push"][0] = 1
+    observer.look()
+    one.service.controller.offsets.offsets["Plain@push"][0] = 0
+    with pytest.raises(Broken, match="went back from 1 to 0"):
+        observer.look()
