@@ -73,10 +73,10 @@ class Cluster:
         return f"127.0.0.1:{self.broker_port}"
 
     @property
-    def broker_process(self) -> int:
-        """The broker's process id."""
+    def broker_process(self) -> Process:
+        """The broker that runs."""
         assert self._broker is not None
-        return self._broker.child.pid
+        return self._broker
 
     @property
     def store(self) -> Path:

@@ -102,6 +102,14 @@ def send_fields(number: int, tags: str = "", **more: str) -> dict[str, str]:
             **more}  # fmt: skip
 
 
+def pull_fields(queue_id: int, offset: int, **more: str) -> dict[str, str]:
+    """A pull header for 32 messages as Apache's 5.3.3 client fills it."""
+    return {"queueId": str(queue_id), "maxMsgBytes": "262144", "maxMsgNums": "32", "sysFlag": "6",
+            "suspendTimeoutMillis": "15000", "commitOffset": "0", "bname": "bench", "topic": "Bench",
+            "queueOffset": str(offset), "subscription": "*", "expressionType": "TAG", "subVersion": "0",
+            "consumerGroup": "bench_consumer", **more}  # fmt: skip
+
+
 def sends(
     count: int, serialize_type: int, tags: Sequence[str] = ("",), body_lengths: Sequence[int] = (128,)
 ) -> Iterator[bytes]:
@@ -131,10 +139,7 @@ def batches(count: int, size: int = 32, body_lengths: Sequence[int] = (128,)) ->
 def pulls(count: int, serialize_type: int = 0, expression: str = "*", step: int = 32) -> Iterator[bytes]:
     """Pulls of 32 messages from four queues in turn, each `step` offsets after the one before it in its queue."""
     for number in range(count // 32):
-        fields = {"queueId": str(number % 4), "maxMsgBytes": "262144", "maxMsgNums": "32", "sysFlag": "6",
-                  "suspendTimeoutMillis": "15000", "commitOffset": "0", "bname": "bench", "topic": "Bench",
-                  "queueOffset": str(number // 4 * step), "subscription": expression, "expressionType": "TAG", "subVersion": "0",
-                  "consumerGroup": "bench_consumer"}  # fmt: skip
+        fields = pull_fields(number % 4, number // 4 * step, subscription=expression)
         yield encode_frame(RemotingCommand(11, number, 0, "JAVA", 479, None, b"", serialize_type, ext_fields=fields))
 
 

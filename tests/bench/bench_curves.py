@@ -28,10 +28,11 @@ import attrs
 from interop.peers.servers import COMMANDS, Cluster, ask
 from interop.peers.setup import main as set_up_peers
 from interop.peers.toolchain import use_top_speed
-from tests.bench.bench_broker import send_fields
+from tests.bench.bench_broker import pull_fields, send_fields
 from tests.bench.bench_starts import make_store
 from tests.bench.curves_page import Curve, write_page
-from tests.bench.frame_load import FrameLoad, processor_seconds
+from tests.bench.frame_load import FrameLoad
+from tests.soak.servers import processor_seconds
 from twisted_mq.protocol.bodies import CreateTopicListRequestBody, TopicConfig, encode_body
 from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -88,10 +89,7 @@ def pull_frames(topic: str, queues: int) -> Callable[[int], bytes]:
 
     def frame(number: int) -> bytes:
         offset = number // queues * A_PULL % (STORED - A_PULL)
-        fields = {"queueId": str(number % queues), "maxMsgBytes": "262144", "maxMsgNums": str(A_PULL), "sysFlag": "4",
-                  "suspendTimeoutMillis": "15000", "commitOffset": "0", "bname": "bench", "topic": topic,
-                  "queueOffset": str(offset), "subscription": "*", "expressionType": "TAG", "subVersion": "0",
-                  "consumerGroup": "bench_consumer"}  # fmt: skip
+        fields = pull_fields(number % queues, offset, topic=topic, sysFlag="4")
         return encode_frame(RemotingCommand(11, OPAQUE + number, 0, "JAVA", 479, None, b"", ext_fields=fields))
 
     return frame
@@ -156,7 +154,7 @@ AXES = {
 
 @attrs.define(eq=False)
 class Measuring:
-    """Where stores go, and for how long a point is measured."""
+    """Measures points, each for some seconds, with stores below a folder."""
 
     folder: Path
     seconds: float

@@ -59,7 +59,7 @@ class Side(Cluster):
     @property
     def place(self) -> str:
         """The broker's process and the name server, for the load generator."""
-        return f"{self.broker_process}@{self.name_server}"
+        return f"{self.broker_process.child.pid}@{self.name_server}"
 
 
 def make_side(name: str, folder: Path) -> Side:

@@ -274,31 +274,17 @@ def is_header(header: Any) -> bool:
 
 _json: dict[str, Any] = {"serialize_type": 0}
 _binary: dict[str, Any] = {"serialize_type": 1}
-_busy = partial(answered, frames=BATCH)
+_together = partial(CountedPath, succeeded=partial(answered, frames=BATCH), few=8, many=40, requests=BATCH)
 PATHS = (
     CountedPath("send, JSON", partial(prepare_sends, **_json), answered, 200, 1000),
     CountedPath("send, ROCKETMQ", partial(prepare_sends, **_binary), answered, 200, 1000),
     CountedPath("send, JSON, figures shown", partial(prepare_measured_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, signed", partial(prepare_signed_sends, **_json), answered, 200, 1000),
     CountedPath("send, JSON, nothing counted", partial(prepare_uncounted_sends, **_json), answered, 200, 1000),
-    CountedPath("send, JSON, 32 a read", partial(prepare_busy_sends, **_json), _busy, 8, 40, requests=BATCH),
-    CountedPath("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary), _busy, 8, 40, requests=BATCH),
-    CountedPath(
-        "send, JSON, ragged, 32 a read",
-        partial(prepare_busy_sends, body_lengths=RAGGED, **_json),
-        _busy,
-        8,
-        40,
-        requests=BATCH,
-    ),
-    CountedPath(
-        "send, JSON, signed, 32 a read",
-        partial(prepare_signed_sends, frames_a_read=BATCH, **_json),
-        _busy,
-        8,
-        40,
-        requests=BATCH,
-    ),
+    _together("send, JSON, 32 a read", partial(prepare_busy_sends, **_json)),
+    _together("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary)),
+    _together("send, JSON, ragged, 32 a read", partial(prepare_busy_sends, body_lengths=RAGGED, **_json)),
+    _together("send, JSON, signed, 32 a read", partial(prepare_signed_sends, frames_a_read=BATCH, **_json)),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH
     ),

@@ -14,15 +14,13 @@ import matplotlib
 
 NAMES = {"apache": "Apache 5.3.3", "ours": "this broker"}
 PICTURE = "../pictures/curves.png"
-FLAT = 1.2
-"""A curve is flat if its highest value is at most this often its lowest."""
 Medians = Mapping[tuple[str, str, int], float]
 """Microseconds by axis, side and value."""
 
 
 @attrs.frozen
 class Curve:
-    """What changes along a curve, in words, and its values."""
+    """A quantity that changes, its name in words, and its values."""
 
     name: str
     title: str
@@ -47,14 +45,10 @@ def _rows(curves: Sequence[Curve], medians: Medians) -> list[str]:
         spans = f"{max(theirs) / min(theirs):.2f}", f"{max(ours) / min(ours):.2f}"
         rows.append(f"| **{curve.title}**: highest by lowest | {spans[0]} | {spans[1]} | |")
         rows += [
-            f"| {_size(value)} | {a:.1f} | {b:.1f} | {b / a:.2f} |"
+            f"| {value:,} | {a:.1f} | {b:.1f} | {b / a:.2f} |"
             for value, a, b in zip(curve.values, theirs, ours, strict=True)
         ]
     return rows
-
-
-def _size(value: int) -> str:
-    return f"{value:,}"
 
 
 def _page(table: str, arguments: argparse.Namespace) -> str:
@@ -86,7 +80,7 @@ def _java_version() -> str:
 
 
 def _draw(curves: Sequence[Curve], medians: Medians, path: Path) -> None:
-    """One small picture for each curve, each from zero."""
+    """Draw a small picture for each curve. Its axis begins at zero."""
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -96,7 +90,7 @@ def _draw(curves: Sequence[Curve], medians: Medians, path: Path) -> None:
             place.plot(
                 range(len(curve.values)), [medians[curve.name, side, value] for value in curve.values], "o-", label=name
             )
-        place.set_xticks(range(len(curve.values)), [_size(value) for value in curve.values], rotation=45, fontsize=7)
+        place.set_xticks(range(len(curve.values)), [f"{value:,}" for value in curve.values], rotation=45, fontsize=7)
         place.set_title(curve.title, fontsize=9)
         place.set_ylim(bottom=0)
     places[0][0].set_ylabel("us of processor time a message")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import select
 import socket
 import struct
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import attrs
 
@@ -20,17 +18,10 @@ _HEADER = 8
 SUCCESS = b'{"code":0,'
 """The begin of an answer's header in JSON."""
 LOOPBACK = "127.0.0.1"
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class LoadFailed(Exception):
     """The broker refused a request, or closed a connection."""
-
-
-def processor_seconds(process: int) -> float:
-    """Return the processor time of all threads of a process so far."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 @attrs.define(eq=False)

@@ -27,11 +27,6 @@ from twisted_mq.storage.recovery.recovered_entries import RecoveredEntries
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Returns the physical offsets of the records that are decoded whole, which takes many times as long."""
     offsets: list[int] = []

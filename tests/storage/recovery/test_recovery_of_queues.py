@@ -1,4 +1,4 @@
-"""What a start does to queues that are damaged, expired, or of another kind, and what it puts on disk."""
+"""A start repairs or removes queues that are damaged, expired, or of another kind, and puts queues on disk."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ from twisted_mq.storage.queues.queue_table import DELETED_AT_ONCE
 from twisted_mq.storage.recovery.recovered_entries import RecoveredEntries
 
 HOLE = "entries after a hole are rewritten from the log"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
 
 
 @pytest.mark.parametrize("killed", [False, True])
@@ -142,7 +137,7 @@ def test_queue_whose_records_are_all_gone_keeps_its_end(open_store: OpenFileStor
 def test_queue_that_leads_to_foreign_records_is_built_anew_from_what_the_log_still_has(
     open_store: OpenFileStore, root: Path, first_is_wrong: bool
 ) -> None:
-    """Of 30 records of queue 0 the log has the last ten, whose last entry is wrong. The walk begins behind all of them."""
+    """The log has ten of 30 records of queue 0, and the last entry is wrong. The walk begins behind all of them."""
     store = open_store(mapped_file_size_consume_queue=15 * 20)
     put(store, *[message(body=body_of(number)) for number in range(PER_FILE + 10)])
     put(store, *[message(queue_id=1, body=body_of(number)) for number in range(5 * PER_FILE)])
