@@ -122,10 +122,12 @@ Received: TypeAlias = RemotingCommand | Streak
 """A command, or several requests that have shapes."""
 
 
-def _cut_alike(
-    shape: Shape, data: bytes, position: int, size: int, body: int, most: int
-) -> tuple[list[Row], Columns | None]:
-    """Return the frames of a shape from `position` on, `most` at most, and their columns.
+Cut: TypeAlias = tuple[list[Row], Columns | None, int]
+"""Frames of a shape, their columns if they are alike, and their bytes."""
+
+
+def _cut_alike(shape: Shape, data: bytes, position: int, size: int, body: int, most: int) -> Cut:
+    """Return the frames of a shape from `position` on, `most` at most.
 
     The first one has `size` bytes, and its body begins at `body`. The second one and others begin like it, with the same lengths.
     """
@@ -139,32 +141,33 @@ def _cut_alike(
     texts = zip(columns[::2], fixed, strict=True)
     if [column.count(text) for column, text in texts] == [count] * len(fixed):
         shape.run = min(2 * shape.run, MAX_STREAK)
-        return rows, columns
+        return rows, columns, size * count
     rows = [*itertools.takewhile(lambda row: row[::2] == fixed, rows)]
     shape.run = max(len(rows), 1)
-    return rows, None
+    return rows, None, size * len(rows)
 
 
-def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int, longest: int) -> list[Row]:
+def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int, longest: int) -> Cut:
     """Return the frames of a shape from `position` on, `most` at most, whatever the lengths of their bodies.
 
     A frame whose length is above `longest` ends them.
     """
     body, end, spans = HEAD_BYTES + (mark & 0xFFFFFF), len(data), list[tuple[int, int]]()
+    place = position
     for _ in range(min(most, shape.run)):
-        if end - position < HEAD_BYTES:
+        if end - place < HEAD_BYTES:
             break
-        length, same = _unpack_head(data, position)
-        behind = position + LENGTH_BYTES + length
-        if same != mark or length > longest or behind > end or not 0 <= behind - position - body <= MAX_BODY_BYTES:
+        length, same = _unpack_head(data, place)
+        behind = place + LENGTH_BYTES + length
+        if same != mark or length > longest or behind > end or not 0 <= behind - place - body <= MAX_BODY_BYTES:
             break
-        spans.append((position, behind))
-        position = behind
+        spans.append((place, behind))
+        place = behind
     unpack, first, others = cutter(shape.lengths, HEAD_BYTES).unpack_from, shape.fixed[0], shape.fixed[1:]
     every = ((*unpack(data, start), data[start + body : behind]) for start, behind in spans)
     rows = [*itertools.takewhile(lambda row: row[2::2] == others and row[0].endswith(first), every)]
     shape.run = min(2 * shape.run, MAX_STREAK) if len(rows) == len(spans) else max(len(rows), 1)
-    return rows
+    return rows, None, spans[len(rows) - 1][1] - position if rows else 0
 
 
 def _next_streak(streak: Streak | None, received: list[Received], family: Family) -> Streak:
@@ -261,13 +264,11 @@ class FrameDecoder:
                 if frame_end - body_at <= MAX_BODY_BYTES:
                     goes_on = streak is not None and streak.family is shape.family and len(streak) < MAX_STREAK
                     most = MAX_STREAK - len(streak) if streak is not None and goes_on else MAX_STREAK
-                    size, alike = frame_end - position, None
-                    if most > 1 and data.startswith(data[position : position + HEAD_BYTES], frame_end):
-                        rows, alike = _cut_alike(shape, data, position, size, body_at - position, most)
-                        size *= len(rows)
+                    if data.startswith(data[position : position + HEAD_BYTES], frame_end):
+                        cut = _cut_alike(shape, data, position, frame_end - position, body_at - position, most)
                     else:
-                        rows = _cut_ragged(shape, data, position, mark, most, longest)
-                        size = sum(map(len, itertools.chain.from_iterable(rows)))
+                        cut = _cut_ragged(shape, data, position, mark, most, longest)
+                    rows, alike, size = cut
                     if rows:
                         if streak is None or not goes_on:
                             streak = _next_streak(streak, commands, shape.family)

@@ -67,15 +67,14 @@ class SentAnswers:
         one length.
         """
         count = len(queue_offsets)
-        columns: list[Sequence[Any]] = [opaques, queue_ids, unique_keys]
-        alike = alike or all(len({*map(len, column)}) == 1 for column in columns)
+        alike = alike or all(len({*map(len, texts)}) == 1 for texts in (opaques, queue_ids, unique_keys))
         if alike and _digits(min(queue_offsets)) == _digits(max(queue_offsets)):
             lengths = len(opaques[0]), len(queue_ids[0]), _digits(queue_offsets[0]), len(unique_keys[0])
             form = self._form(code, *lengths) * count
         else:
-            texts = map(len, opaques), map(len, queue_ids), map(_digits, queue_offsets), map(len, unique_keys)
-            form = b"".join([self._form(code, *each) for each in zip(*texts)])  # noqa: B905
-        columns = [physical_offsets, queue_ids, queue_offsets, unique_keys]
+            each = map(len, opaques), map(len, queue_ids), map(_digits, queue_offsets), map(len, unique_keys)
+            form = b"".join([self._form(code, *lengths) for lengths in zip(*each)])  # noqa: B905
+        columns: list[Sequence[Any]] = [physical_offsets, queue_ids, queue_offsets, unique_keys]
         columns.insert(0 if self.serialize_type else len(columns), opaques)
         values: list[Any] = [None] * (count * len(columns))
         for place, column in enumerate(columns):

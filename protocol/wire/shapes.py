@@ -92,6 +92,11 @@ class Family:
         """Return the index of a varying part. Raises ValueError if it does not vary."""
         return 2 * self.names.index(name) + 1
 
+    @property
+    def property_places(self) -> dict[str, int]:
+        """The indexes of the values of properties, by the property's name, in their order."""
+        return {name[1]: self.place(name) for name in self.names if isinstance(name, tuple)}
+
 
 @attrs.define(eq=False, weakref_slot=True)
 class Shape:
@@ -343,6 +348,19 @@ def _property_places(text: str, varying: Varying, separator_bytes: int) -> dict[
         if name not in varying.fixed:
             places[name] = start, value
     return places
+
+
+def around_values(text: str, varying: Collection[str]) -> list[str]:
+    """Return the parts of a text with properties that are before, between and after the values that vary."""
+    parts = [""]
+    for number, part in enumerate(text.split(PROPERTY_SEPARATOR)):
+        name, end, value = part.partition(NAME_VALUE_SEPARATOR)
+        parts[-1] += (PROPERTY_SEPARATOR if number else "") + name + end
+        if name in varying:
+            parts.append("")
+        else:
+            parts[-1] += value
+    return parts
 
 
 def _without_values(

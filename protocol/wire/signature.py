@@ -20,9 +20,8 @@ from itertools import repeat
 
 import attrs
 
-from twisted_mq.protocol.text.properties import NAME_VALUE_SEPARATOR, PROPERTY_SEPARATOR
 from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.shapes import Columns, Family
+from twisted_mq.protocol.wire.shapes import Columns, Family, around_values
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
@@ -74,7 +73,11 @@ def _signed_values(fields: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
 
 
 def _signature(values: tuple[str, ...], body: bytes, secret_key: str) -> bytes:
-    return _digest("".join(values).encode("utf-8", "replace") + body, *_keyed(secret_key))
+    return _digest(_signed_bytes("".join(values)) + body, *_keyed(secret_key))
+
+
+def _signed_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def _digest(signed: bytes, before: hashlib._Hash, key: bytes) -> bytes:
@@ -190,20 +193,10 @@ def signed_columns(family: Family, command: RemotingCommand, properties: str | N
         if name in family.names:
             text.append(family.place(name))
         elif name == properties:
-            text += _property_parts(family, name, fields[name])
+            first, *others = around_values(fields[name], family.property_places)
+            text.append(_signed_bytes(first))
+            for place, after in zip(family.property_places.values(), others, strict=True):
+                text += place, _signed_bytes(after)
         else:
-            text.append(fields[name].encode("utf-8", "replace"))
+            text.append(_signed_bytes(fields[name]))
     return SignedColumns(tuple(text), family.place(SIGNATURE))
-
-
-def _property_parts(family: Family, field: str, text: str) -> list[bytes | int]:
-    """Return the parts of a field with properties."""
-    parts: list[bytes | int] = []
-    for number, one in enumerate(text.split(PROPERTY_SEPARATOR)):
-        name, between, value = one.partition(NAME_VALUE_SEPARATOR)
-        varies = (field, name) in family.names
-        before = (PROPERTY_SEPARATOR if number else "") + name + between + ("" if varies else value)
-        parts.append(before.encode("utf-8", "replace"))
-        if varies:
-            parts.append(family.place((field, name)))
-    return parts

@@ -12,7 +12,7 @@ import functools
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 from twisted.internet import defer
@@ -40,7 +40,16 @@ from twisted_mq.protocol.text.properties import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
-from twisted_mq.protocol.wire.shapes import OPAQUE_PART, PLAIN_BYTES, Columns, Shapes, Streak, Varying
+from twisted_mq.protocol.wire.shapes import (
+    OPAQUE_PART,
+    PLAIN_BYTES,
+    Columns,
+    Family,
+    Shapes,
+    Streak,
+    Varying,
+    around_values,
+)
 from twisted_mq.protocol.wire.signature import SIGNATURE, SignedColumns, signed_columns
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
@@ -124,16 +133,18 @@ class SendColumns:
         waits = self.broker.durability.waits
         end = start + self.checks.waiting.room if waits else len(streak)
         columns, alike = streak.columns(start, end)
-        if self.guard.checks:
-            allowed = self._count_allowed(channel, pattern, columns)
-            columns = [column[:allowed] for column in columns]
-            if not allowed:
-                self.broker.statistics.sends_left["its rights or signature are checked"] += 1
-                return 0, b""
         messages = self._messages(channel, pattern, columns, alike=alike)
         if not messages:
             self.broker.statistics.sends_left["a value is odd"] += 1
             return 0, b""
+        allowed = self._count_allowed(channel, pattern, columns) if self.guard.checks else len(messages)
+        if not allowed:
+            self.broker.statistics.sends_left["its rights or signature are checked"] += 1
+            return 0, b""
+        if allowed < len(messages):
+            columns = [column[:allowed] for column in columns]
+            messages = self._messages(channel, pattern, columns, alike=alike)
+            assert messages is not None  # a part of what is sound
         places = self.broker.timed_plain_puts.call(messages)
         count = len(places)
         if count < len(messages):
@@ -194,7 +205,7 @@ class SendColumns:
             or (self.broker.durability.waits and _NO_WAIT in text.split(PROPERTY_SEPARATOR))
         ):
             return None
-        inside = [family.place(name) for name in family.names if isinstance(name, tuple)]
+        inside = [*family.property_places.values()]
         queue_id, born_timestamp, opaque = (family.place(name) for name in (*names.numbers, OPAQUE_PART))
         return SendPattern(
             target,
@@ -206,7 +217,7 @@ class SendColumns:
             family.place(unique_key),
             family.place(tags) if tags in family.names else None,
             slice(inside[0], inside[-1] + 1, 2),
-            _properties(text, {name[1] for name in family.names if isinstance(name, tuple)}, self.suffix),
+            self._properties(text, family),
             header.flag,
             sys_flag | 2 if target.multi_tag else sys_flag,
             header.reconsume_times or 0,
@@ -214,6 +225,11 @@ class SendColumns:
             self.guard.named(command),
             signed_columns(family, command, names.properties),
         )
+
+    def _properties(self, text: str, family: Family) -> list[bytes]:
+        """Return the parts of a record's properties that are before, between and after the values that vary."""
+        *before, last = around_values(text + PROPERTY_SEPARATOR, family.property_places)
+        return [part.encode() for part in (*before, last + self.suffix)]
 
     def _messages(
         self, channel: Channel, pattern: SendPattern, columns: Columns, *, alike: bool
@@ -315,21 +331,6 @@ def _numbers(texts: Sequence[bytes]) -> list[int] | None:
     if not all(map(bytes.isdigit, different)):
         return None
     return [*map({text: int(text) for text in different}.__getitem__, texts)]
-
-
-def _properties(text: str, varying: Collection[str], suffix: str) -> list[bytes]:
-    """Return the record's properties in parts: what is before, between and after the values that vary."""
-    parts = [""]
-    for part in text.split(PROPERTY_SEPARATOR):
-        name, end, value = part.partition(NAME_VALUE_SEPARATOR)
-        parts[-1] += name + end
-        if name in varying:
-            parts.append("")
-        else:
-            parts[-1] += value
-        parts[-1] += PROPERTY_SEPARATOR
-    parts[-1] += suffix
-    return [part.encode() for part in parts]
 
 
 @functools.lru_cache(maxsize=4096)

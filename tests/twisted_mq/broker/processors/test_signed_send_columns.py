@@ -13,6 +13,7 @@ from tests.support.access import ROOT, Signer, allow, asking_broker, make_user
 from tests.support.broker import BrokerInMemory, Peer
 from tests.twisted_mq.broker.processors.test_send_columns import Sent, frame, messages, taken_by
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.wire import signature
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.signature import SIGNATURE, Credentials, sign
 
@@ -135,6 +136,25 @@ def test_a_wrong_signature_among_right_ones_is_refused_and_nothing_else(
     assert codes(peer, b"".join(sent)) == expected
     bodies = b"".join(stored(broker)[8:])
     assert [b"%05d" % number in bodies for number in range(20)] == [number != place for number in range(20)]
+
+
+def test_an_odd_value_has_no_signature_checked_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = broker_of(tmp_path)
+    peer = broker.connect()
+    assert codes(peer, b"".join(signed(number, message(), ADA) for number in range(8))) == [0] * 8
+    frames = [signed(100 + number, message(), ADA) for number in range(40)]
+    frames[-1] = signed(200, message(body=b""), ADA)
+    computed: list[bytes] = []
+    digest = signature._digest
+
+    def counted(text: bytes, *key: Any) -> bytes:
+        computed.append(text)
+        return digest(text, *key)
+
+    monkeypatch.setattr(signature, "_digest", counted)
+    answers = codes(peer, b"".join(frames))
+    assert answers[:-1] == [0] * 39
+    assert 40 <= len(computed) <= 2 * 40
 
 
 def test_a_body_that_was_not_signed_is_refused(tmp_path: Path) -> None:
