@@ -18,7 +18,7 @@ from twisted_mq.protocol.layouts.index import DEFAULT_ENTRIES, DEFAULT_SLOTS, In
 from twisted_mq.protocol.layouts.queue_entry import FILLER_SIZE, MAX_EXTENSION_ADDRESS
 from twisted_mq.protocol.layouts.record_codec import DispatchFields
 from twisted_mq.storage.index.index_check import check_index, open_index
-from twisted_mq.storage.interfaces import Inconsistency
+from twisted_mq.storage.interfaces import Inconsistency, QueueKey
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.log.log_scan import LogFile, LogScan, StopReason, intact_behind
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue, entry_of
@@ -28,8 +28,6 @@ from twisted_mq.storage.store_reader import StoreReader
 DEFAULT_INDEX = IndexSizes(DEFAULT_SLOTS, DEFAULT_ENTRIES)
 Place = tuple[str, int, int]
 """topic, queue id, queue offset."""
-QueueKey = tuple[str, int]
-"""topic, queue id."""
 
 
 class CheckedQueue(Protocol):

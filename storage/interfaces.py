@@ -13,12 +13,15 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import attrs
 from zope.interface import Attribute, Interface
 
 from twisted_mq.storage.config import StoreConfig
+
+QueueKey: TypeAlias = tuple[str, int]
+"""Topic and queue id."""
 
 
 class PutStatus(enum.Enum):
@@ -126,20 +129,21 @@ class InnerBatch:
 
 @attrs.define(eq=False)
 class PlainMessages:
-    """Ordinary messages of one topic on their way into the store, as columns with one item for each message.
+    """Ordinary messages on their way into the store, as columns with one item for each message.
 
-    The topic has at most 127 bytes. `properties` are pieces of the records' text form in UTF-8, one after the other: a column, or
-    a text that all messages have. Together they have at most 32,767 bytes. `born_host` has 8 or 20 bytes. The sys flag has no bit
-    for inner batches or for messages outside of queues. `alike` is True if all bodies are known to have one length, and all
-    texts of each column of properties. Such messages are stored faster.
+    Topics, times and properties may have one value for all messages in place of a column. A topic has at most 127 bytes.
+    `properties` are pieces of the records' text form in UTF-8, one after the other, of 32,767 bytes together at most.
+    `born_host` has 8 or 20 bytes. The sys flag has no bit for inner batches or for messages outside of queues. `alike` is True if
+    all bodies are known to have one length, all topics, and all texts of each column of properties. Such messages are stored
+    faster.
     """
 
-    topic: str
+    topics: str | Sequence[str]
     queue_ids: Sequence[int]
     bodies: Sequence[bytes]
     properties: Sequence[bytes | Sequence[bytes]]
     tags_codes: Sequence[int]
-    born_timestamps: Sequence[int]
+    born_timestamps: int | Sequence[int]
     born_host: bytes
     flag: int
     sys_flag: int
@@ -149,15 +153,23 @@ class PlainMessages:
     def __len__(self) -> int:
         return len(self.bodies)
 
+    @property
+    def queues(self) -> Iterator[QueueKey]:
+        """Yield the topic and queue of each."""
+        topics = itertools.repeat(self.topics) if isinstance(self.topics, str) else self.topics
+        return zip(topics, self.queue_ids)  # noqa: B905  # one topic has no end
+
     def each(self) -> Iterator[InnerMessage]:
         """Yield each as a message of its own, without a property map."""
         texts = zip(
             *[itertools.repeat(text) if isinstance(text, bytes) else text for text in self.properties], strict=False
         )
-        columns = zip(self.queue_ids, self.bodies, texts, self.tags_codes, self.born_timestamps, strict=False)
-        for queue_id, body, properties, tags_code, born_timestamp in columns:
+        times = self.born_timestamps
+        born = itertools.repeat(times) if isinstance(times, int) else times
+        columns = zip(self.queues, self.bodies, texts, self.tags_codes, born, strict=False)
+        for (topic, queue_id), body, properties, tags_code, born_timestamp in columns:
             yield InnerMessage(
-                self.topic,
+                topic,
                 queue_id,
                 body,
                 b"".join(properties),
@@ -175,14 +187,14 @@ class PlainMessages:
 class Places:
     """The places of stored messages, as columns. `end_offset` is the first byte after the last message.
 
-    `by_queue` has each queue's number of messages and of bytes.
+    `by_queue` has each queue's number of messages and of bytes, by topic and queue id.
     """
 
     queue_offsets: Sequence[int] = ()
     physical_offsets: Sequence[int] = ()
     sizes: Sequence[int] = ()
     end_offset: int = -1
-    by_queue: Mapping[int, tuple[int, int]] = attrs.field(factory=dict)
+    by_queue: Mapping[QueueKey, tuple[int, int]] = attrs.field(factory=dict)
 
     def __len__(self) -> int:
         return len(self.queue_offsets)

@@ -40,7 +40,7 @@ class Lengths:
 
 
 def measure(
-    topic: bytes,
+    topic: Texts,
     bodies: Sequence[bytes],
     properties: Sequence[Texts],
     born_host: bytes,
@@ -50,23 +50,27 @@ def measure(
 ) -> Lengths:
     """Return the lengths of records whose properties are these texts one after the other.
 
-    `alike` says that all bodies are known to have one length, and all texts of each row.
+    `alike` says that all bodies are known to have one length, all topics, and all texts of each row.
     """
-    rest = HEADS[_host_flags(born_host, store_host)].size + middle(len(topic)).size
+    rest = HEADS[_host_flags(born_host, store_host)].size
     if alike:
         body_bytes, texts_bytes = len(bodies[0]), sum([len(_first(texts)) for texts in properties])
-        return Lengths(body_bytes, texts_bytes, [rest + body_bytes + texts_bytes] * len(bodies))
+        size = rest + body_bytes + middle(len(_first(topic))).size + texts_bytes
+        return Lengths(body_bytes, texts_bytes, [size] * len(bodies))
     fixed = sum(len(texts) for texts in properties if isinstance(texts, bytes))
     each: Iterable[int] = repeat(fixed, len(bodies))
     for texts in properties:
         if not isinstance(texts, bytes):
             each = map(add, each, map(len, texts))
     lengths, properties_lengths = [*map(len, bodies)], [*each]
-    return Lengths(lengths, properties_lengths, [*map(add, map(add, lengths, properties_lengths), repeat(rest))])
+    others: Iterable[int] = repeat(rest + middle(len(_first(topic))).size)
+    if not isinstance(topic, bytes):
+        others = map(add, repeat(rest + middle(0).size), map(len, topic))
+    return Lengths(lengths, properties_lengths, [*map(add, map(add, lengths, properties_lengths), others)])
 
 
 def encode_joined(
-    topic: bytes,
+    topic: Texts,
     bodies: Sequence[bytes],
     properties: Sequence[Texts],
     lengths: Lengths,
@@ -84,12 +88,12 @@ def encode_joined(
 ) -> bytes:
     """Return as many records as there are queue offsets. `lengths` are those that `measure` returns.
 
-    The caller has checked the lengths, as for `encode_record`.
+    The caller has checked the lengths, as for `encode_record`. Topics that differ have at most 127 bytes each.
     """
     host_bits = _host_flags(born_host, store_host)
     sizes = lengths.sizes[0] if isinstance(lengths.bodies, int) else lengths.sizes
     fields = {
-        "magic": _magic_for(len(topic)),
+        "magic": _magic_for(len(_first(topic))),
         "sys_flag": sys_flag & _OTHER_FLAGS | host_bits,
         "born_host": born_host,
         "store_timestamp": store_timestamp,
@@ -148,14 +152,20 @@ def _packers(host_bits: int, differing: tuple[str, ...]) -> Packers:
     return head.as_struct(), itemgetter(*head.names), head.around(differing, parts), places
 
 
-def _tails(topic: bytes, lengths: Numbers, properties: Sequence[Texts]) -> list[Texts]:
+def _tails(topic: Texts, lengths: Numbers, properties: Sequence[Texts]) -> list[Texts]:
     """Return what follows the body: topic and properties, each behind its length."""
-    pack = middle(len(topic)).pack
-    if isinstance(lengths, int):
-        before, first = pack(len(topic), topic, lengths), properties[0]
+    if isinstance(topic, bytes) and isinstance(lengths, int):
+        before, first = _between(topic, lengths), properties[0]
         return [before + first, *properties[1:]] if isinstance(first, bytes) else [before, *properties]
-    made = {length: pack(len(topic), topic, length) for length in {*lengths}}
-    return [[*map(made.__getitem__, lengths)], *properties]
+    topics = repeat(topic) if isinstance(topic, bytes) else topic
+    columns = [*zip(topics, repeat(lengths) if isinstance(lengths, int) else lengths)]  # noqa: B905  # one may have no end
+    made = {each: _between(*each) for each in {*columns}}
+    return [[*map(made.__getitem__, columns)], *properties]
+
+
+def _between(topic: bytes, properties_bytes: int) -> bytes:
+    """Return what a record has between body and properties."""
+    return middle(len(topic)).pack(len(topic), topic, properties_bytes)
 
 
 def _joined(first: Sequence[bytes], others: Sequence[Texts]) -> bytes:

@@ -73,7 +73,7 @@ class Varying:
     properties: str | None = None
     without: Collection[str] = ()
     fixed: Collection[str] = ()
-    texts: Collection[str] = ()
+    texts: Sequence[str] = ()
     flag: int = 0
 
 
@@ -147,6 +147,8 @@ class Streak:
         """Return the columns of some requests, and whether all values of each column are known to have one length."""
         if self.alike is None:
             return [*zip(*self.rows[start:stop])], False  # noqa: B905
+        if not start and stop >= len(self.rows):
+            return self.alike, True
         return [column[start:stop] for column in self.alike], True
 
     def plain(self, index: int) -> RemotingCommand:

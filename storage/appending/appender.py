@@ -10,7 +10,8 @@ import bisect
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import cast
 
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_records import encode_records
@@ -24,7 +25,16 @@ from twisted_mq.storage.appending.gate import Gate, refused
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.errors import PoolExhausted, StoreFull
 from twisted_mq.storage.files.descriptors import is_shortage
-from twisted_mq.storage.interfaces import InnerBatch, InnerMessage, Places, PlainMessages, PutResult, PutStatus, Shut
+from twisted_mq.storage.interfaces import (
+    InnerBatch,
+    InnerMessage,
+    Places,
+    PlainMessages,
+    PutResult,
+    PutStatus,
+    QueueKey,
+    Shut,
+)
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -126,15 +136,18 @@ class Appender:
 
     def put_plain(self, messages: PlainMessages) -> Places:
         """Append plain messages in one piece, see IMessageStore.put_plain."""
-        log, topic = self._log, messages.topic.encode()
+        log, topics = self._log, messages.topics
         if self._gate.why is not None:
             return Places()
+        topic = topics.encode() if isinstance(topics, str) else [*map(str.encode, topics)]
         lengths = measure(
             topic, messages.bodies, messages.properties, messages.born_host, self._store_host, alike=messages.alike
         )
         offsets = [*itertools.accumulate(lengths.sizes, initial=log.max_offset)]
         timestamp = self._now_ms()
-        queues, queue_offsets = self._take(messages.topic, messages.queue_ids[: self._fitting(lengths, offsets)])
+        keys: Sequence[Hashable] = messages.queue_ids if isinstance(topics, str) else [*messages.queues]
+        fitting = keys[: self._fitting(lengths, offsets)]
+        queues, queue_offsets = self._take(topics if isinstance(topics, str) else None, fitting)
         count = len(queue_offsets)
         if not count:
             return Places()
@@ -158,7 +171,7 @@ class Appender:
         log.max_offset = end
         log.last_store_timestamp = timestamp
         entries = zip(offsets, lengths.sizes, messages.tags_codes)  # noqa: B905
-        by_queue = self._enqueue(queues, messages.queue_ids[:count], entries, timestamp)
+        by_queue = self._enqueue(queues, keys[:count], entries, timestamp)
         return Places(queue_offsets, offsets, lengths.sizes, end, by_queue)
 
     def _fitting(self, lengths: Lengths, offsets: Sequence[int]) -> int:
@@ -171,38 +184,41 @@ class Appender:
             fitting = min(fitting, next(index for index, length in enumerate(bodies) if length > self._max_body))
         return fitting
 
-    def _take(self, topic: str, queue_ids: Sequence[int]) -> tuple[dict[int, ConsumeQueue], list[int]]:
-        """Return the queues and queue offsets of the first messages, up to one that is in no queue with room for it."""
-        queues: dict[int, ConsumeQueue] = {}
-        for queue_id in dict.fromkeys(queue_ids):
-            queue = self._queues.by_key.get((topic, queue_id))
+    def _take(self, topic: str | None, keys: Sequence[Hashable]) -> tuple[dict[Hashable, ConsumeQueue], list[int]]:
+        """Return the queues and queue offsets of the first messages, up to one that is in no queue with room for it.
+
+        Keys are ids of queues of one topic, or topics and ids.
+        """
+        queues: dict[Hashable, ConsumeQueue] = {}
+        for key in dict.fromkeys(keys):
+            queue = self._queues.by_key.get(cast(QueueKey, key if topic is None else (topic, key)))
             if queue is None or queue.is_schedule:
-                return self._take(topic, queue_ids[: queue_ids.index(queue_id)])
-            queues[queue_id] = queue
-        free = {queue_id: itertools.count(queue.next_offset) for queue_id, queue in queues.items()}
-        offsets = [*map(next, map(free.__getitem__, queue_ids))]
-        for queue_id, queue in queues.items():
-            if next(free[queue_id]) > queue.reserved_offset:
-                place = next(i for i, one in enumerate(queue_ids) if offsets[i] >= queues[one].reserved_offset)
-                return self._take(topic, queue_ids[:place])
+                return self._take(topic, keys[: keys.index(key)])
+            queues[key] = queue
+        free = {key: itertools.count(queue.next_offset) for key, queue in queues.items()}
+        offsets = [*map(next, map(free.__getitem__, keys))]
+        for key, queue in queues.items():
+            if next(free[key]) > queue.reserved_offset:
+                place = next(i for i, one in enumerate(keys) if offsets[i] >= queues[one].reserved_offset)
+                return self._take(topic, keys[:place])
         return queues, offsets
 
     def _enqueue(
         self,
-        queues: dict[int, ConsumeQueue],
-        queue_ids: Sequence[int],
+        queues: dict[Hashable, ConsumeQueue],
+        keys: Sequence[Hashable],
         entries: Iterable[tuple[int, int, int]],
         timestamp: int,
-    ) -> dict[int, tuple[int, int]]:
+    ) -> dict[QueueKey, tuple[int, int]]:
         """Hand written messages to the dispatcher. Return how many messages, and bytes, each queue has got."""
-        rows: dict[int, list[int]] = {queue_id: [] for queue_id in queues}
-        deque(map(list.extend, map(rows.__getitem__, queue_ids), entries), maxlen=0)
-        by_queue: dict[int, tuple[int, int]] = {}
+        rows: dict[Hashable, list[int]] = {key: [] for key in queues}
+        deque(map(list.extend, map(rows.__getitem__, keys), entries), maxlen=0)
+        by_queue: dict[QueueKey, tuple[int, int]] = {}
         pending: list[Pending] = []
-        for queue_id, numbers in rows.items():
-            queue, count, sizes = queues[queue_id], len(numbers) // ENTRY_FIELDS, numbers[1::ENTRY_FIELDS]
+        for key, numbers in rows.items():
+            queue, count, sizes = queues[key], len(numbers) // ENTRY_FIELDS, numbers[1::ENTRY_FIELDS]
             queue.next_offset += count
-            by_queue[queue_id] = count, sum(sizes)
+            by_queue[queue.topic, queue.queue_id] = count, sum(sizes)
             begin = numbers[0]
             pending.append((queue, begin, numbers[-ENTRY_FIELDS] + sizes[-1] - begin, numbers, timestamp))
         self._dispatcher.pending += sorted(pending, key=_end)

@@ -42,6 +42,7 @@ from twisted_mq.storage.interfaces import (
     PutResult,
     PutStatus,
     QueryResult,
+    QueueKey,
     RecordTest,
     Shut,
 )
@@ -162,17 +163,18 @@ class MemoryMessageStore:
     def put_plain(self, messages: PlainMessages) -> Places:
         """Append plain messages to existing queues, see IMessageStore.put_plain."""
         results: list[PutResult] = []
-        by_queue: dict[int, tuple[int, int]] = {}
+        by_queue: dict[QueueKey, tuple[int, int]] = {}
         for message in messages.each():
-            queue = self._queues.get((message.topic, message.queue_id))
+            key = message.topic, message.queue_id
+            queue = self._queues.get(key)
             if queue is None or queue.batched or message.topic == SCHEDULE_TOPIC:
                 break
             result = self.put_message(message)
             if result.status is not PutStatus.PUT_OK:
                 break
             results.append(result)
-            times, size = by_queue.get(message.queue_id, (0, 0))
-            by_queue[message.queue_id] = times + 1, size + result.end_offset - result.physical_offset
+            times, size = by_queue.get(key, (0, 0))
+            by_queue[key] = times + 1, size + result.end_offset - result.physical_offset
         offsets = [result.physical_offset for result in results]
         sizes = [result.end_offset - result.physical_offset for result in results]
         return Places([result.queue_offset for result in results], offsets, sizes, self._max_offset, by_queue)

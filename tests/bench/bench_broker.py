@@ -38,6 +38,8 @@ from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.storage.tables.config_tables import ConsumerOffsetTable, SubscriptionGroupTable, TopicTable
 
 FRAMES_A_READ = 32
+BORN_MS, SENDS_A_MS = 1_795_217_217_000, 100
+"""The time of the first send, and how many a producer makes in a millisecond."""
 
 
 class Sink:
@@ -97,9 +99,9 @@ def send_fields(number: int, tags: str = "", **more: str) -> dict[str, str]:
     properties = f"UNIQ_KEY\x01C0000202201A4E0E2F2A66E0{number:08X}\x02WAIT\x01true\x02"
     if tags:
         properties += f"TAGS\x01{tags}\x02"
-    return {"a": "bench_producer", "b": "Bench", "c": "TBW102", "d": "4", "e": str(number % 4), "f": "0",
-            "g": str(now_ms()), "h": "0", "i": properties, "j": "0", "k": "false", "m": "false", "n": "bench",
-            **more}  # fmt: skip
+    born = str(BORN_MS + number // SENDS_A_MS)
+    return {"a": "bench_producer", "b": "Bench", "c": "TBW102", "d": "4", "e": str(number % 4), "f": "0", "g": born,
+            "h": "0", "i": properties, "j": "0", "k": "false", "m": "false", "n": "bench", **more}  # fmt: skip
 
 
 def pull_fields(queue_id: int, offset: int, **more: str) -> dict[str, str]:
@@ -111,11 +113,17 @@ def pull_fields(queue_id: int, offset: int, **more: str) -> dict[str, str]:
 
 
 def sends(
-    count: int, serialize_type: int, tags: Sequence[str] = ("",), body_lengths: Sequence[int] = (128,)
+    count: int,
+    serialize_type: int,
+    tags: Sequence[str] = ("",),
+    body_lengths: Sequence[int] = (128,),
+    topics: Sequence[str] = ("Bench",),
 ) -> Iterator[bytes]:
-    """Sends to four queues in turn. In each queue the messages have these tags in turn. So have their bodies the lengths."""
+    """Sends to four queues in turn. In each queue the messages have these tags in turn. So have their bodies the lengths, and
+    so have the topics their turns.
+    """
     for number in range(count):
-        fields = send_fields(number, tags[number // 4 % len(tags)])
+        fields = send_fields(number, tags[number // 4 % len(tags)], b=topics[number % len(topics)])
         body = b"x" * body_lengths[number % len(body_lengths)]
         yield encode_frame(RemotingCommand(310, number, 0, "JAVA", 479, None, body, serialize_type, ext_fields=fields))
 

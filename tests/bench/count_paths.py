@@ -50,6 +50,10 @@ RAGGED = [64 + number * 37 % 129 for number in range(BATCH)]
 """Body lengths without two neighbours alike, 127.5 bytes on average."""
 
 
+TEN_TOPICS = [f"Bench{number}" for number in range(10)]
+"""Topics whose sends take turns."""
+
+
 class StoppedClock(Clock):
     """Always says the same time, as fast as the reactor's: without Python code."""
 
@@ -185,9 +189,9 @@ def prepare_uncounted_sends(folder: str, count: int, serialize_type: int) -> Pre
     return attrs.evolve(prepared, close=close)
 
 
-def prepare_busy_sends(folder: str, count: int, serialize_type: int, body_lengths: Sequence[int] = (128,)) -> Prepared:
+def prepare_busy_sends(folder: str, count: int, **more: Any) -> Prepared:
     """So many frames a read as many senders bring about."""
-    frames = list(sends(count * BATCH, serialize_type, body_lengths=body_lengths))
+    frames = list(sends(count * BATCH, **more))
     return asked(folder, (b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)))
 
 
@@ -284,6 +288,7 @@ PATHS = (
     _together("send, JSON, 32 a read", partial(prepare_busy_sends, **_json)),
     _together("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary)),
     _together("send, JSON, ragged, 32 a read", partial(prepare_busy_sends, body_lengths=RAGGED, **_json)),
+    _together("send, JSON, 10 topics, 32 a read", partial(prepare_busy_sends, topics=TEN_TOPICS, **_json)),
     _together("send, JSON, signed, 32 a read", partial(prepare_signed_sends, frames_a_read=BATCH, **_json)),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH

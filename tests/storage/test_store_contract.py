@@ -405,7 +405,7 @@ def test_limits_can_be_changed_while_the_store_is_open(any_store: Any) -> None:
     assert len(any_store.get_message("TopicA", 0, 0, 32, 1 << 20, None).records) == 1
 
 
-def plain(topic: str = "TopicA", queue_ids: tuple[int, ...] = (0, 1, 0), **more: Any) -> PlainMessages:
+def plain(topic: str | list[str] = "TopicA", queue_ids: tuple[int, ...] = (0, 1, 0), **more: Any) -> PlainMessages:
     count = len(queue_ids)
     tags = "ABC"[:count]
     columns = {
@@ -455,6 +455,28 @@ def test_plain_messages_are_stored_as_each_would_be(any_store: Any, together: bo
     stored = decode_message(first[1][1])
     assert (stored.flag, stored.sys_flag, stored.reconsume_times, stored.born_host) == (7, 2, 2, "10.0.0.1:4660")
     assert (stored.properties, stored.born_timestamp) == ({"TAGS": "A"}, START_MS)
+
+
+def test_plain_messages_of_several_topics_are_stored_as_each_would_be(any_store: Any) -> None:
+    put(any_store, message(), message(topic="Longer"), message(queue_id=1))
+    before = any_store.max_physical_offset()
+    places = any_store.put_plain(plain(["TopicA", "Longer", "Longer"], queue_ids=(1, 0, 0)))
+    sizes = [91 + len(topic) + len("body0") + len(b"TAGS\x01A\x02") for topic in ("TopicA", "Longer", "Longer")]
+    assert (list(places.queue_offsets), list(places.sizes)) == ([1, 1, 2], sizes)
+    assert list(places.physical_offsets[:3]) == [before, before + sizes[0], before + sizes[0] + sizes[1]]
+    assert places.end_offset == before + sum(sizes)
+    assert places.by_queue == {("TopicA", 1): (1, sizes[0]), ("Longer", 0): (2, sizes[1] + sizes[2])}
+    any_store.dispatch()
+    for topic, queue_id, bodies in (("TopicA", 1, [b"body0"]), ("Longer", 0, [b"body1", b"body2"])):
+        records = any_store.get_message(topic, queue_id, 1, 32, 1 << 20, None).records
+        found = [decode_message(bytes(record)) for record in records]
+        assert [(one.topic, one.queue_id, one.body) for one in found] == [(topic, queue_id, body) for body in bodies]
+
+
+def test_plain_messages_are_taken_up_to_a_topic_that_is_not_there(any_store: Any) -> None:
+    put(any_store, message())
+    places = any_store.put_plain(plain(["TopicA", "Longer", "TopicA"], queue_ids=(0, 0, 0)))
+    assert (len(places), list(places.queue_offsets)) == (1, [1])
 
 
 def test_plain_messages_are_taken_up_to_a_queue_that_is_not_there(any_store: Any) -> None:

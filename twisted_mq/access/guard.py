@@ -7,7 +7,7 @@ signature is checked, and always: the memory keeps the secret that it has to be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import attrs
@@ -126,18 +126,23 @@ class Guard:
         get, (topic, group) = command.ext_fields.get, fields
         return get(ACCESS_KEY), command.code, get(topic), get(group)
 
-    def secrets(self, channel: Channel, named: Named) -> list[str] | None:
-        """Return the secrets with which requests of this peer that name the same have to be signed, none for an address
-        that needs no signature. None if they have to be checked one by one: not every check remembers such a request.
+    def secrets(self, channel: Channel, named: Named, topics: Iterable[str]) -> Collection[str] | None:
+        """Return the secrets with which requests of this peer have to be signed that name the same and one of these topics; none
+        for an address that needs no signature. None if they have to be checked one by one: not every check remembers
+        requests with each topic, or their secrets differ.
         """
-        secrets: list[str] = []
-        asked = (*named, channel.remote_address[0])
+        key, code, _, group = named
+        secrets: set[str] = set()
+        address = channel.remote_address[0]
         for check, allowed in zip(self.checks, self._allowed, strict=True):
-            secret = allowed.get(asked, NOT_KNOWN) if allowed.version is check.source.version else NOT_KNOWN
-            if secret is NOT_KNOWN:
+            if allowed.version is not check.source.version:
+                return None
+            found = [allowed.get((key, code, topic, group, address), NOT_KNOWN) for topic in topics]
+            secret = found[0]
+            if secret is NOT_KNOWN or found.count(secret) < len(found):
                 return None
             if isinstance(secret, str):
-                secrets.append(secret)
+                secrets.add(secret)
         return None if secrets and channel.account is None else secrets
 
 

@@ -33,7 +33,7 @@ ALIKE = st.tuples(st.integers(0, 200), st.integers(0, 100)).flatmap(lambda two: 
 def assert_each_is_as_by_itself(
     given: list[Message],
     *,
-    topic: bytes = b"T",
+    topic: Texts = b"T",
     born: bytes = IPV4,
     host: bytes = IPV4,
     count: int | None = None,
@@ -45,7 +45,8 @@ def assert_each_is_as_by_itself(
     if one_queue:
         flags, queue_ids, times = ([7] * len(given), [3] * len(given), [11] * len(given))
     properties: Sequence[Texts] = [before, first, second, behind]
-    alike = all(len({*map(len, texts)}) == 1 for texts in (bodies, first, second))
+    topics = [topic] * len(given) if isinstance(topic, bytes) else topic
+    alike = all(len({*map(len, texts)}) == 1 for texts in (bodies, first, second, topics))
     lengths = measure(topic, bodies, properties, born, host, alike=alike)
     places = [1 << 40]
     alone: list[bytes] = []
@@ -54,7 +55,7 @@ def assert_each_is_as_by_itself(
         queue = 100 + number
         alone.append(
             encode_record(
-                topic,
+                topics[number],
                 body,
                 text,
                 queue_ids[number],
@@ -88,6 +89,19 @@ def test_messages_of_any_lengths(given: list[Message], born: bytes, host: bytes,
 @given(ALIKE, HOSTS, HOSTS, st.booleans())
 def test_messages_of_one_length(given: list[Message], born: bytes, host: bytes, one_queue: bool) -> None:
     assert_each_is_as_by_itself(given, born=born, host=host, one_queue=one_queue)
+
+
+@given(
+    st.one_of(RAGGED, ALIKE),
+    st.sampled_from([(b"T", b"U"), (b"T", b"longer"), (b"t" * 127, b"")]),
+    st.lists(st.booleans(), min_size=40, max_size=40),
+    st.integers(1, 40),
+)
+def test_messages_of_different_topics(
+    given: list[Message], two: tuple[bytes, bytes], which: list[bool], count: int
+) -> None:
+    topics = [two[second] for second in which[: len(given)]]
+    assert_each_is_as_by_itself(given, topic=topics, count=min(count, len(given)))
 
 
 @given(st.one_of(RAGGED, ALIKE), st.integers(1, 40))

@@ -158,7 +158,7 @@ def test_plain_messages_in_a_later_file(open_store: OpenFileStore, clock: Settab
     clock.now += 1000
     places = store.put_plain(plain([0, 0], b"hello"))
     assert list(places.physical_offsets[:2]) == [4096 + RECORD, 4096 + RECORD + 102]
-    assert places.by_queue == {0: (2, 204)}
+    assert places.by_queue == {("TopicA", 0): (2, 204)}
     stored = decode_message(store._log.record_at(places.physical_offsets[1]) or b"")
     assert (stored.body, stored.store_timestamp) == (b"hello", START_MS + 1000)
     assert store._log.last_store_timestamp == START_MS + 1000

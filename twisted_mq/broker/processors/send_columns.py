@@ -13,6 +13,7 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
 import attrs
 from twisted.internet import defer
@@ -22,13 +23,12 @@ from twisted_mq.broker.processors.send import SendAnswers, brokers_properties
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL
-from twisted_mq.broker.statistics.counters import TopicPuts
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import ProtocolError
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES, without_commit
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
-from twisted_mq.protocol.layouts.record import V1_TOPIC_BYTES, V6_FLAGS
+from twisted_mq.protocol.layouts.record import V6_FLAGS
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
     NAME_VALUE_SEPARATOR,
@@ -56,10 +56,12 @@ from twisted_mq.storage.interfaces import Places, PlainMessages
 
 _FIXED = frozenset({PROPERTY_WAIT_STORE_MSG_OK})
 VARYING = {
-    int(RequestCode.SEND_MESSAGE): Varying(("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED, (SIGNATURE,)),
-    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED, (SIGNATURE,)),
+    int(RequestCode.SEND_MESSAGE): Varying(
+        ("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED, ("topic", SIGNATURE)
+    ),
+    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED, ("b", SIGNATURE)),
 }
-"""The varying fields in the sends of each code: the queue, the time, properties, the signature."""
+"""The varying fields in the sends of each code: the queue, the time, properties, topic and signature."""
 READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
     int(RequestCode.SEND_MESSAGE): fast_header(SendMessageRequestHeader),
     int(RequestCode.SEND_MESSAGE_V2): fast_header(SendMessageRequestHeaderV2),
@@ -69,6 +71,8 @@ _NO_WAIT = f"{PROPERTY_WAIT_STORE_MSG_OK}{NAME_VALUE_SEPARATOR}false"
 _LEAST_OPAQUE = b"1"
 """The smallest first byte. Smaller numbers begin with 0: either no number in JSON, or 0 itself."""
 _SUCCESS = int(ResponseCode.SUCCESS)
+Targets: TypeAlias = dict[bytes, SendTarget]
+"""The plain topics of some sends, by their names in the requests."""
 
 
 @attrs.define(eq=False)
@@ -78,9 +82,8 @@ class SendPattern:
     `properties` are the parts of a record's properties before, between and after the parts at `values`.
     """
 
-    target: SendTarget
-    puts: TopicPuts
     answers: SentAnswers
+    topic: int
     queue_id: int
     born_timestamp: int
     opaque: int
@@ -92,8 +95,10 @@ class SendPattern:
     sys_flag: int
     reconsume_times: int
     code: int
+    is_hasty: bool
+    """True if the sends do not wait for the disk or a slave, whatever the broker declares."""
     named: Named | None
-    """The names that decide about rights; None if each send is checked by itself."""
+    """The names that decide about rights, beside the topic; None if each send is checked by itself."""
     signed: SignedColumns | None
 
 
@@ -125,7 +130,7 @@ class SendColumns:
 
         Returns how many were stored, and the frames of their answers.
         """
-        pattern = self._pattern(channel, streak)
+        pattern = self._pattern(streak)
         if pattern is None:
             return 0, b""
         times = self.broker.statistics.request_times
@@ -133,17 +138,23 @@ class SendColumns:
         waits = self.broker.durability.waits
         end = start + self.checks.waiting.room if waits else len(streak)
         columns, alike = streak.columns(start, end)
-        messages = self._messages(channel, pattern, columns, alike=alike)
+        targets, plain = self._targets(columns[pattern.topic])
+        if plain < len(columns[-1]):
+            self.broker.statistics.sends_left["the topic or header is special"] += 1
+        if not plain:
+            return 0, b""
+        columns = _first(columns, plain)
+        messages = self._messages(channel, pattern, targets, columns, alike=alike)
         if not messages:
             self.broker.statistics.sends_left["a value is odd"] += 1
             return 0, b""
-        allowed = self._count_allowed(channel, pattern, columns) if self.guard.checks else len(messages)
+        allowed = self._count_allowed(channel, pattern, targets, columns) if self.guard.checks else len(messages)
         if not allowed:
             self.broker.statistics.sends_left["its rights or signature are checked"] += 1
             return 0, b""
         if allowed < len(messages):
-            columns = [column[:allowed] for column in columns]
-            messages = self._messages(channel, pattern, columns, alike=alike)
+            columns = _first(columns, allowed)
+            messages = self._messages(channel, pattern, targets, columns, alike=alike)
             assert messages is not None  # a part of what is sound
         places = self.broker.timed_plain_puts.call(messages)
         count = len(places)
@@ -151,20 +162,20 @@ class SendColumns:
             self.broker.statistics.sends_left["the store has to check it"] += 1
         if not count:
             return 0, b""
-        self.count(pattern.puts, places)
+        self.count(messages, places)
         if waits:
-            return count, self._when_durable(pattern, columns, messages, places)
+            return count, self._when_durable(pattern, columns, places)
         answers = _answers(pattern, columns, places, _SUCCESS, alike=alike)
         if times is not None:
             times.note_together(pattern.code, count, began)
         return count, answers
 
-    def _pattern(self, channel: Channel, streak: Streak) -> SendPattern | None:
-        """Return the pattern of a shape; None if its sends are not plain, or sends of this channel are not taken now."""
+    def _pattern(self, streak: Streak) -> SendPattern | None:
+        """Return the pattern of a shape; None if its sends are not plain, or no sends are taken now."""
         pattern: SendPattern | None = streak.family.kept
-        if pattern is None or self.checks.targets.get(pattern.target.topic) is not pattern.target:
-            pattern = streak.family.kept = self._new_pattern(streak)
         if pattern is None:
+            pattern = streak.family.kept = self._new_pattern(streak)
+        if pattern is None or (pattern.is_hasty and self.broker.durability.waits):
             self.broker.statistics.sends_left["the topic or header is special"] += 1
         elif not self.may_take:
             self.broker.statistics.sends_left["topics are static"] += 1
@@ -174,9 +185,25 @@ class SendColumns:
             return pattern
         return None
 
-    def _count_allowed(self, channel: Channel, pattern: SendPattern, columns: Columns) -> int:
+    def _targets(self, topics: Sequence[bytes]) -> tuple[Targets, int]:
+        """Return the targets of topics up to one that is new, special, or of another kind than the first, and its place."""
+        targets: Targets = {}
+        first = topics[0]
+        for topic in [first] if topics.count(first) == len(topics) else dict.fromkeys(topics):
+            target = self.checks.targets.get(topic.decode("latin-1"))
+            if (
+                target is None
+                or target.is_special
+                or any(one.multi_tag is not target.multi_tag for one in targets.values())
+            ):
+                return targets, topics.index(topic)
+            targets[topic] = target
+        return targets, len(topics)
+
+    def _count_allowed(self, channel: Channel, pattern: SendPattern, targets: Targets, columns: Columns) -> int:
         """Return how many sends, from the first one on, are known to be allowed and rightly signed."""
-        secrets = None if pattern.named is None else self.guard.secrets(channel, pattern.named)
+        topics = [target.topic for target in targets.values()]
+        secrets = None if pattern.named is None else self.guard.secrets(channel, pattern.named, topics)
         if secrets is None or (secrets and pattern.signed is None):
             return 0
         count = len(columns[-1])
@@ -193,24 +220,20 @@ class SendColumns:
         except ProtocolError:
             return None
         text = (header.properties or "").removesuffix(PROPERTY_SEPARATOR)
-        target, sys_flag = self.checks.targets.get(header.topic), without_commit(header.sys_flag)
+        sys_flag = without_commit(header.sys_flag)
         unique_key, tags = (names.properties, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX), (names.properties, PROPERTY_TAGS)
         if (
-            target is None
-            or target.is_special
-            or header.batch
+            header.batch
             or sys_flag & _UNUSUAL_FLAGS
-            or len(target.topic.encode()) > V1_TOPIC_BYTES
             or unique_key not in family.names
-            or (self.broker.durability.waits and _NO_WAIT in text.split(PROPERTY_SEPARATOR))
+            or names.texts[0] not in family.names
         ):
             return None
         inside = [*family.property_places.values()]
-        queue_id, born_timestamp, opaque = (family.place(name) for name in (*names.numbers, OPAQUE_PART))
+        topic, queue_id, born_timestamp, opaque = map(family.place, (names.texts[0], *names.numbers, OPAQUE_PART))
         return SendPattern(
-            target,
-            self.broker.statistics.puts[target.topic],
             self.answers.shaped(command.serialize_type),
+            topic,
             queue_id,
             born_timestamp,
             opaque,
@@ -219,9 +242,10 @@ class SendColumns:
             slice(inside[0], inside[-1] + 1, 2),
             self._properties(text, family),
             header.flag,
-            sys_flag | 2 if target.multi_tag else sys_flag,
+            sys_flag,
             header.reconsume_times or 0,
             command.code,
+            _NO_WAIT in text.split(PROPERTY_SEPARATOR),
             self.guard.named(command),
             signed_columns(family, command, names.properties),
         )
@@ -232,12 +256,14 @@ class SendColumns:
         return [part.encode() for part in (*before, last + self.suffix)]
 
     def _messages(
-        self, channel: Channel, pattern: SendPattern, columns: Columns, *, alike: bool
+        self, channel: Channel, pattern: SendPattern, targets: Targets, columns: Columns, *, alike: bool
     ) -> PlainMessages | None:
         """Return the messages; None if one has a value that has to be checked by itself."""
         opaques, bodies, values = columns[pattern.opaque], columns[-1], columns[pattern.values]
-        queue_ids, times = _numbers(columns[pattern.queue_id]), _numbers(columns[pattern.born_timestamp])
-        if queue_ids is None or times is None or max(queue_ids) >= pattern.target.queue_limit or not all(bodies):
+        queue_ids, times = _numbers(columns[pattern.queue_id]), _times(columns[pattern.born_timestamp])
+        if queue_ids is None or times is None or not all(bodies):
+            return None
+        if not _have_queues(targets, columns[pattern.topic], queue_ids):
             return None
         if not pattern.answers.serialize_type and (min(opaques) < _LEAST_OPAQUE or not b"".join(opaques).isdigit()):
             return None
@@ -247,8 +273,10 @@ class SendColumns:
         properties: list[bytes | Sequence[bytes]] = [*pattern.properties]
         for place, column in enumerate(values):
             properties.insert(2 * place + 1, column)
+        topics = {name: target.topic for name, target in targets.items()}
+        one, *others = targets.values()
         return PlainMessages(
-            pattern.target.topic,
+            [*map(topics.__getitem__, columns[pattern.topic])] if others else one.topic,
             queue_ids,
             bodies,
             properties,
@@ -256,36 +284,34 @@ class SendColumns:
             times,
             channel.packed_address,
             pattern.flag,
-            pattern.sys_flag,
+            pattern.sys_flag | 2 if one.multi_tag else pattern.sys_flag,
             pattern.reconsume_times,
             alike,
         )
 
-    def count(self, puts: TopicPuts, places: Places) -> None:
-        """Count messages of one topic that were stored together."""
-        count = len(places)
-        for queue_id, (times, size) in places.by_queue.items():
-            counter = puts[queue_id]
+    def count(self, messages: PlainMessages, places: Places) -> None:
+        """Count messages of which so many were stored together."""
+        count, puts = len(places), self.broker.statistics.puts
+        for (topic, queue_id), (times, size) in places.by_queue.items():
+            counter = puts[topic][queue_id]
             counter.times += times
             counter.bytes += size
         if max(places.sizes) > self._small:
-            for size in places.sizes[:count]:
+            for (topic, _), size in zip(messages.queues, places.sizes[:count], strict=False):
                 if size > self._small:
-                    puts.record(size, 1)
+                    puts[topic].record(size, 1)
         self.broker.statistics.sends_together += count
         self.broker.statistics.put_messages += count
 
-    def _when_durable(
-        self, pattern: SendPattern, columns: Columns, messages: PlainMessages, places: Places
-    ) -> defer.Deferred[bytes]:
+    def _when_durable(self, pattern: SendPattern, columns: Columns, places: Places) -> defer.Deferred[bytes]:
         """Return the answers once the last message is as durable as declared, or is too late; then each has its own code."""
         broker, count = self.broker, len(places)
         began_ms = broker.wall_ms()
 
         def durable(code: int) -> bytes:
             elapsed_ms = broker.wall_ms() - began_ms
-            for queue_id in messages.queue_ids[:count]:
-                pattern.puts[queue_id].elapsed_ms += elapsed_ms
+            for (topic, queue_id), (times, _) in places.by_queue.items():
+                broker.statistics.puts[topic][queue_id].elapsed_ms += times * elapsed_ms
             if code == _SUCCESS:
                 return _answers(pattern, columns, places, code)
             return b"".join(self._answers_of_each(pattern, columns, places))
@@ -302,6 +328,17 @@ class SendColumns:
             stop = start + len([*run])
             yield _answers(pattern, columns, places, code, slice(start, stop))
             start = stop
+
+
+def _first(columns: Columns, count: int) -> Columns:
+    """Return so many of the first rows."""
+    return columns if count == len(columns[-1]) else [column[:count] for column in columns]
+
+
+def _have_queues(targets: Targets, topics: Sequence[bytes], queue_ids: Sequence[int]) -> bool:
+    """Return whether the topic of each send may have its queue."""
+    limits = {topic: target.queue_limit for topic, target in targets.items()}
+    return max(queue_ids) < min(limits.values()) or all(map(operator.lt, queue_ids, map(limits.__getitem__, topics)))
 
 
 def _answers(
@@ -331,6 +368,14 @@ def _numbers(texts: Sequence[bytes]) -> list[int] | None:
     if not all(map(bytes.isdigit, different)):
         return None
     return [*map({text: int(text) for text in different}.__getitem__, texts)]
+
+
+def _times(texts: Sequence[bytes]) -> int | list[int] | None:
+    """Return the same, or one number that all texts are."""
+    first = texts[0]
+    if texts[-1] == first and texts.count(first) == len(texts) and first.isdigit():
+        return int(first)
+    return _numbers(texts)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -70,7 +70,7 @@ class HandedSends:
         places = broker.timed_plain_puts.call(messages) if len(messages) > 1 else self._put_one(messages)
         count = len(places)
         if count:
-            columns.count(broker.statistics.puts[topic], places)
+            columns.count(messages, places)
             if times is not None:
                 times.note_together(_CODE, count, began)
         return places.queue_offsets
@@ -82,5 +82,5 @@ class HandedSends:
         if result.status is not _PUT_OK:
             return Places()
         size = result.end_offset - result.physical_offset
-        place, queues = (result.queue_offset,), {messages.queue_ids[0]: (1, size)}
+        place, queues = (result.queue_offset,), dict.fromkeys(messages.queues, (1, size))
         return Places(place, (result.physical_offset,), (size,), result.end_offset, queues)

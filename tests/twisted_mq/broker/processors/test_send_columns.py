@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.support.broker import BrokerInMemory, Peer
 from tests.support.store_load import small_config
 from tests.twisted_mq.broker.processors.test_send import fields
 from twisted_mq.access.server_access import ServerAccess
+from twisted_mq.protocol.bodies import CreateTopicListRequestBody, TopicConfig, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -22,6 +24,7 @@ from twisted_mq.protocol.wire.framing import encode_frame
 from twisted_mq.storage.config import FlushDiskType
 from twisted_mq.storage.message_store import FileMessageStore
 
+TOPICS = ("T", "U", "Longer")
 Sent = tuple[str, int, int, str, bytes, int]
 """Topic, queue, code, properties behind the unique key, body, header encoding."""
 
@@ -29,7 +32,8 @@ Sent = tuple[str, int, int, str, bytes, int]
 def frame(number: int, sent: Sent) -> bytes:
     topic, queue_id, code, properties, body, serialize_type = sent
     text = f"UNIQ_KEY\x01C0A8{number:04X}\x02{properties}"
-    values = fields(topic, queue=str(queue_id), born=str(1_795_217_217_000 + number), properties=text)
+    born = str(1_795_217_217_000 + number // 5 % 3)
+    values = fields(topic, queue=str(queue_id), born=born, properties=text)
     if code == RequestCode.SEND_MESSAGE:
         names = {"a": "producerGroup", "b": "topic", "c": "defaultTopic", "d": "defaultTopicQueueNums", "e": "queueId",
                  "f": "sysFlag", "g": "bornTimestamp", "h": "flag", "i": "properties", "j": "reconsumeTimes",
@@ -78,7 +82,7 @@ def outcome(broker: BrokerInMemory, reads: Iterable[bytes], host: str = "127.0.0
         answers.append(peer.transport.value())
         peer.transport.clear()
     store = broker.store
-    queues = [store.get_message(topic, queue_id, 0, 99, 1 << 20, None) for topic in "TU" for queue_id in range(4)]
+    queues = [store.get_message(topic, queue_id, 0, 99, 1 << 20, None) for topic in TOPICS for queue_id in range(4)]
     records = [[bytes(record) for record in queue.records] for queue in queues]
     statistics = broker.controller.statistics
     counted = {
@@ -94,7 +98,7 @@ properties = st.sampled_from(
      "KEYS\x01k1 k2", "KEYS\x01\u00e9\x02", "DELAY\x011\x02", "UNIQ_KEY\x01X\x02", "odd", "%d\x01%s\x02", ""]
 )  # fmt: skip
 messages = st.tuples(
-    st.sampled_from("TU"),
+    st.sampled_from(TOPICS),
     st.sampled_from([0, 1, 3, -1, 9]),
     st.sampled_from([10, 310]),
     properties,
@@ -107,11 +111,16 @@ messages = st.tuples(
 @given(
     st.lists(st.tuples(messages, st.integers(1, 12)), min_size=1, max_size=8),
     st.lists(st.integers(1, 40), min_size=1, max_size=9),
+    st.booleans(),
 )
 def test_what_comes_of_any_sends_is_what_comes_of_them_one_by_one(
-    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[Sent, int]], cuts: list[int]
+    tmp_path_factory: pytest.TempPathFactory, runs: list[tuple[Sent, int]], cuts: list[int], in_turn: bool
 ) -> None:
     sent = [message for message, times in runs for _ in range(times)]
+    if in_turn:  # the sends of different runs take turns
+        sent = [
+            one for row in itertools.zip_longest(*[[message] * times for message, times in runs]) for one in row if one
+        ]
     frames = [frame(number, message) for number, message in enumerate(sent)]
     reads = []
     for cut in cuts:
@@ -146,6 +155,100 @@ def test_what_comes_of_full_reads_is_what_comes_of_them_one_by_one(
             outcomes.append(outcome(broker, reads))
             assert taken_by(broker)[0] >= (340 if columns else 0)
     assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("code", [10, 310])
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+@pytest.mark.parametrize("bodies", [(b"hello",), (b"hello", b"longer")], ids=["one length", "two lengths"])
+@pytest.mark.parametrize("topics", ["TU", TOPICS], ids=["topics of one length", "of two"])
+def test_sends_to_topics_that_take_turns_are_taken_together(
+    tmp_path: Path, code: int, serialize_type: int, bodies: tuple[bytes, ...], topics: Sequence[str]
+) -> None:
+    rest = code, "TAGS\x01A\x02WAIT\x01true\x02"
+    given = [
+        (topics[number % len(topics)], number // 7 % 3, *rest, bodies[number % len(bodies)], serialize_type)
+        for number in range(400)
+    ]
+    frames = [frame(number, message) for number, message in enumerate(given)]
+    reads = [b"".join(frames[start : start + 40]) for start in range(0, 400, 40)]
+    outcomes = []
+    for columns in (True, False):
+        with files(tmp_path / str(columns)) as store:
+            broker = broker_of(store, columns=columns)
+            outcomes.append(outcome(broker, reads))
+            taken, _ = taken_by(broker)
+            assert taken >= (320 if columns else 0)
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("odd_queue", [1, 4], ids=["all there", "one is not"])
+def test_queues_and_tags_of_topics_that_take_turns_are_those_of_each(tmp_path: Path, odd_queue: int) -> None:
+    configs = [
+        TopicConfig("T", 4, 4),
+        TopicConfig("U", 8, 8),
+        TopicConfig("Longer", 4, 4, topic_filter_type="MULTI_TAG"),
+    ]
+    turns = [("T", 3), ("U", 7), ("Longer", 2), ("U", 6)]
+    given = [(*turns[number % 4], 310, "TAGS\x01A\x02", b"hello", 0) for number in range(120)]
+    given[84] = "T", odd_queue, *given[84][2:]
+    frames = [frame(number, message) for number, message in enumerate(given)]
+    reads = [b"".join(frames[start : start + 40]) for start in range(0, 120, 40)]
+    outcomes = []
+    for columns in (True, False):
+        with files(tmp_path / str(columns)) as store:
+            broker = broker_of(store, columns=columns)
+            body = encode_body(CreateTopicListRequestBody(configs))
+            assert broker.connect().ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body).code == 0
+            outcomes.append(outcome(broker, reads))
+            assert taken_by(broker)[0] >= (40 if columns else 0)
+    assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize("born", ["1_95217217000", " 795217217000", "17952172170x0"])
+def test_times_that_are_no_numbers_are_left_to_the_processor(born: str) -> None:
+    broker = broker_of()
+    sent(broker)
+    before, _ = taken_by(broker)
+    frames = [one.replace(b'"1795217217000"', f'"{born}"'.encode()) for one in sends(5)]
+    peer = broker.connect()
+    peer.channel.dataReceived(b"".join([*sends(5), *frames]))
+    refused = broker_of(columns=False).connect()
+    refused.channel.dataReceived(b"".join([*sends(5), *frames]))
+    assert [answer.code for answer in peer.received()] == [answer.code for answer in refused.received()]
+    taken, left = taken_by(broker)
+    assert (taken - before, left["a value is odd"] > 0) == (0, True)
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_an_ordered_topic_among_others_is_left_to_the_processor(serialize_type: int) -> None:
+    broker = broker_of()
+    sent(broker, serialize_type=serialize_type)
+    sent(broker, topic="U", serialize_type=serialize_type)
+    before, _ = taken_by(broker)
+    assert broker.served.columns is not None
+    broker.served.columns.checks.targets["U"].is_special = True
+    given = [(topic, 0, 310, "WAIT\x01true\x02", b"hello", serialize_type) for topic in "TTTTTUTT"]
+    broker.connect().channel.dataReceived(b"".join(frame(number, message) for number, message in enumerate(given)))
+    taken, left = taken_by(broker)
+    assert (taken - before, left["the topic or header is special"]) == (5, 1)  # the first two are read one by one
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_a_new_topic_among_known_ones_is_left_to_the_processor(serialize_type: int) -> None:
+    broker = broker_of()
+    sent(broker, serialize_type=serialize_type)
+    peer = sent(broker, topic="U", serialize_type=serialize_type)
+    peer.received()
+    before, _ = taken_by(broker)
+    given = [
+        (topic, 0, 310, "WAIT\x01true\x02", b"hello", serialize_type) for topic in ("T", "U", "T", "N", "U", "T", "U")
+    ]
+    peer.channel.dataReceived(b"".join(frame(number, message) for number, message in enumerate(given)))
+    broker.clock.advance(1)
+    assert {answer.opaque: answer.code for answer in peer.received()} == dict.fromkeys(range(1000, 1007), 0)
+    taken, left = taken_by(broker)
+    assert (taken - before, left["the topic or header is special"]) == (3, 4)  # a new topic: all are checked again
+    assert [broker.store.max_offset_in_queue(topic, 0) for topic in "TUN"] == [9, 9, 1]
 
 
 @pytest.mark.parametrize("code", [10, 310])

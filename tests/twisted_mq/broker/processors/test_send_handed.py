@@ -31,7 +31,7 @@ def test_log_queues_and_counts_are_those_of_sends(count: int, tags: str) -> None
         [b"hello"] * count,
         [f"UNIQ_KEY\x01C0A8{number:04X}\x02{more}".encode() for number in range(1, 1 + count)],
         [tags] * count,
-        [1_795_217_217_000 + number for number in range(1, 1 + count)],
+        [1_795_217_217_000 + number // 5 % 3 for number in range(1, 1 + count)],
     )
     handed.controller.dispatch()
     _, *found = outcome(handed, [])

@@ -204,6 +204,21 @@ def test_rights_of_one_topic_are_none_of_another(tmp_path: Path) -> None:
     assert stored(broker) == []
 
 
+@ENCODINGS
+@pytest.mark.parametrize(("by", "refused"), [(ADA, ""), (BOB, "T")], ids=["all", "one"])
+def test_rights_of_topics_that_take_turns_are_those_of_each(
+    tmp_path: Path, serialize_type: int, by: Credentials, refused: str
+) -> None:
+    broker = broker_of(tmp_path)
+    topics = "UT" * 20
+    frames = [signed(number, message(topic, 310, serialize_type), by) for number, topic in enumerate(topics)]
+    answers = codes(broker.connect(), b"".join(frames[:20]), b"".join(frames[20:]))
+    assert answers == [ResponseCode.NO_PERMISSION if topic in refused else 0 for topic in topics]
+    assert len(stored(broker)) == (0 if refused else 20)
+    taken, _ = taken_by(broker)
+    assert taken >= (0 if refused else 32)
+
+
 def test_rights_of_an_address_are_none_of_another(tmp_path: Path) -> None:
     broker = broker_of(tmp_path)
     root = Signer(broker, ROOT)
