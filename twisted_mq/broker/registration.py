@@ -45,6 +45,9 @@ from twisted_mq.storage.tables.kept_rows import KeptRows
 
 Result = TypeVar("Result")
 
+VERSION_BITS = 40
+"""Size of the number that each start of a broker adds to its versions. Changes are so few that no two starts use one version."""
+
 ENCODED_AT_ONCE = 256
 """Topics that are encoded at once. More are encoded in a thread: the first time, 20,000 take half a second."""
 
@@ -96,6 +99,9 @@ class Registration:
     in_thread: InThread = at_once
     static_topics: StaticTopics | None = None
     ordering: Ordering = attrs.field(factory=Ordering)
+    version_of_start: int = 0
+    """Added to each version, and drawn at each start: versions count the changes of one process. A name server that has not
+    noticed the end of the last process ignores topics in a version that it knows from that one."""
     on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     """Called with the fields of each answer; they name the master to a slave (haServerAddr, masterAddr)."""
     log = Logger()
@@ -138,16 +144,20 @@ class Registration:
         if self._unreachable:
             changed = None  # with a part in a new version, a name server would assume that it knows what it missed
         configs = list(self.topics.topics.values()) if changed is None else changed
-        routes, version = self.ordering.routes, self.topics.data_version
-        counter = version.counter + self._lost
-        if routes is not None:
-            configs = routes.shown(configs)
-            counter += routes.version
-        version = attrs.evolve(version, counter=counter)
+        if self.ordering.routes is not None:
+            configs = self.ordering.routes.shown(configs)
         rows = self._rows if changed is None else None
-        arguments = configs, version, self.permission(), self.options.compressed_register, self._mappings(changed), rows
+        compressed, mappings = self.options.compressed_register, self._mappings(changed)
+        arguments = configs, self.version, self.permission(), compressed, mappings, rows
         in_thread = at_once if len(configs) <= ENCODED_AT_ONCE else self.in_thread
         return in_thread(registration_body, *arguments).addCallback(self._call_all, change, alone)
+
+    @property
+    def version(self) -> DataVersion:
+        """Return the version in which the topics are registered."""
+        version, routes = self.topics.data_version, self.ordering.routes
+        shown = 0 if routes is None else routes.version
+        return attrs.evolve(version, counter=version.counter + self.version_of_start + self._lost + shown)
 
     def _mappings(self, changed: list[TopicConfig] | None) -> dict[str, TopicQueueMappingInfo]:
         if self.static_topics is None:

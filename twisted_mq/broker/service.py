@@ -38,7 +38,7 @@ from twisted_mq.broker.long_polling import HOLD_CHECK_SECONDS
 from twisted_mq.broker.machine import Machine
 from twisted_mq.broker.name_server_lookup import NameServerLookUp, addresses_of_host, by_address_server, by_name
 from twisted_mq.broker.options import BrokerOptions, BrokerRole
-from twisted_mq.broker.registration import Registration
+from twisted_mq.broker.registration import VERSION_BITS, Registration
 from twisted_mq.broker.request_table import ServedRequests, served_requests
 from twisted_mq.broker.retention_service import RetentionService
 from twisted_mq.broker.statistics.broker_statistics import SAMPLE_SECONDS, SNAPSHOT_SECONDS
@@ -288,6 +288,7 @@ class BrokerService(service.Service):
             permission=lambda: options.broker_permission,
             in_thread=self._in_thread,
             static_topics=static_topics,
+            version_of_start=self._machine.random.getrandbits(VERSION_BITS),
         )
         self._asked = NameServers(self._client, name_servers)
         cache = RouteCache(self._asked, lambda topic, route: None) if options.has_name_servers else None
@@ -564,7 +565,7 @@ class BrokerService(service.Service):
             controller.address,
             self._name_servers,
             self._client.invoke,
-            lambda: controller.topics.data_version,
+            lambda: registration.version,
             lambda: registration.is_known,
         )
 

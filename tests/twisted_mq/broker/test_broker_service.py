@@ -280,6 +280,17 @@ class StopsTest(BrokerServiceCase):
         self.assertEqual(again.controller.offsets.offsets, {"T@G": {0: 2}})
         self.assertEqual(again.controller.store.max_offset_in_queue("T", 0), 3)
 
+    async def test_each_start_registers_the_same_topics_in_versions_of_its_own(self) -> None:
+        versions = []
+        for _ in range(2):
+            broker = await self.start()
+            self.assertEqual(broker._heartbeat().version(), broker.registration.version)
+            versions.append((broker.controller.topics.data_version, broker.registration.version.counter))
+            await broker.stopService()
+        (first, shown_first), (second, shown_second) = versions
+        self.assertEqual(first, second)
+        self.assertNotEqual(shown_first, shown_second)
+
     async def test_a_damaged_table_is_read_from_its_backup(self) -> None:
         broker = await self.start()
         await self.ask(broker.port, 310, SEND, b"x")

@@ -188,6 +188,21 @@ class RegistrationTest(SynchronousTestCase):
         body = decode_register_broker(self.first.asked[-1].body, False, 479)
         self.assertEqual(list(body.topic_config_serialize_wrapper.topic_config_table), ["B"])
 
+    def test_versions_of_two_starts_differ_where_the_topics_have_one_version(self) -> None:
+        """The second start counts a name server that did not answer; the first one may have counted something else."""
+        for start in (1000, 2000):
+            registration = self.make(FIRST)
+            registration.version_of_start = start
+            registration._lost = 1
+            registration.register()
+            self.pump()
+            self.assertEqual(registration.version, DataVersion(state_version=0, timestamp=5, counter=start + 2))
+        tables = [
+            decode_register_broker(one.body, False, one.version).topic_config_serialize_wrapper
+            for one in self.first.asked
+        ]
+        self.assertEqual([one.data_version.counter for one in tables], [1002, 2002])
+
     def test_the_brokers_permission_is_that_of_all_its_topics(self) -> None:
         self.permission = 4
         self.make(FIRST).register()
