@@ -53,6 +53,8 @@ class Sent:
     physical_offset: int = -1
     owed: bool = False
     """Acknowledged, and lost by no fault that allows it."""
+    given_up: bool = False
+    """Its broker asked about its transaction for the last time, possibly before its producer handled the acknowledgement."""
     hidden: bool = False
     """In the place of one that was lost: a group that consumed that one may pass it over."""
 
@@ -99,6 +101,8 @@ class Observer:
         """Offset in the log of what a slave gave to a consumer while no running master showed it."""
         self._on_disk_at_cuts: dict[str, list[tuple[float, int]]] = defaultdict(list)
         """When the power of each group's master was cut, with the end of what it had on disk."""
+        self._may_be_lost_from: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        """When a power cut may have taken the end of each group's log, with the offset from which on."""
         self._may_have_lost: dict[str, float] = defaultdict(float)
         """When each group's master last started with less than it may have shown to consumers."""
 
@@ -120,14 +124,27 @@ class Observer:
             self._broken(f"{name} was acknowledged by the slave {address}")
         sent.owed = True
         self.acknowledged += 1
-        self._check_copies(name, broker, sent.physical_offset)
         self._world.told("acknowledged", message=name, at=f"{broker}/{topic}/{queue_id}/{offset}")
+        if sent.given_up or self._was_lost_meanwhile(sent, broker, address):
+            self._let_go(sent)
+            return
+        self._check_copies(name, broker, sent.physical_offset)
         if not sent.delay_level and not sent.transaction:
             sent.place = (broker, topic, queue_id, offset)
             sent.hidden = offset < self._ends_before[broker, topic, queue_id]
             self._bind(sent.place, name)
         else:
             sent.place = (broker, "", 0, 0)
+
+    def _was_lost_meanwhile(self, sent: Sent, broker_name: str, address: str) -> bool:
+        """Return True if a fault took the message while its acknowledgement waited for a producer that stood still."""
+        offset = sent.physical_offset
+        if offset < self._expired[address]:
+            return True
+        may_be_lost = any(at >= sent.sent_at and offset >= end for at, end in self._may_be_lost_from[broker_name])
+        return may_be_lost and not any(
+            _name_in_log(one, offset) == sent.name for one in self._of(broker_name) if one.is_running
+        )
 
     def _check_copies(self, name: str, broker_name: str, physical_offset: int) -> None:
         """Under synchronous replication a running slave has what is acknowledged, unless its disk was replaced since.
@@ -256,6 +273,7 @@ class Observer:
             self._let_go(self.sent[name_of(message)])
 
     def _may_lose(self, broker_name: str, end: int) -> None:
+        self._may_be_lost_from[broker_name].append((self._world.clock.now, end))
         for sent in self.sent.values():
             if sent.place is not None and sent.place[0] == broker_name and sent.physical_offset >= end:
                 self._let_go(sent)
@@ -403,7 +421,7 @@ class Observer:
             if self.clocks_are_right and waited < GIVEN_UP_SECONDS:
                 raise Broken(f"the transaction of {sent.name} was given up after {waited:.3f} s")
             self._let_go(sent)
-            sent.hidden = True
+            sent.given_up = sent.hidden = True
 
     def _may_not_go_back(self, topic_and_group: str) -> bool:
         alone = self._members.get(topic_and_group.rpartition("@")[2], 1) == 1
@@ -536,6 +554,12 @@ def _name_at(broker: BrokerNode, place: Place) -> str:
     result: Any = broker.store.get_message(topic, queue_id, offset, 1, 1 << 20, None)
     messages = [decode_message(record) for record in result.records]
     return next((name_of(one) for one in messages if one.queue_offset == offset), "")
+
+
+def _name_in_log(broker: BrokerNode, physical_offset: int) -> str:
+    """Return the name of the message at an offset of a broker's log; empty if there is none."""
+    record = broker.store.look_message(physical_offset)
+    return "" if record is None else name_of(decode_message(record))
 
 
 def _place(queue: MessageQueue, message: MessageExt) -> Place:

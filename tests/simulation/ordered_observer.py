@@ -135,7 +135,8 @@ class OrderedObserver(Observer):
         line, number = _place_in_line(name)
         for group, seen in self.seen.items():
             if (
-                self._highest[group, line] > number
+                self.sent[name].owed
+                and self._highest[group, line] > number
                 and name not in seen
                 and self._expects(group, self.sent[name])
                 and self._keeps_order(line)

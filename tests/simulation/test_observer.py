@@ -16,7 +16,7 @@ from tests.simulation.ordered_observer import OrderedObserver
 from tests.simulation.world import Broken, World
 from twisted_mq.ordering.lists import OrderedTopic
 from twisted_mq.protocol.bodies import MessageQueue
-from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
+from twisted_mq.protocol.names.system_topics import CHECK_MAX_TIME_TOPIC, SCHEDULE_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, encode_properties
 from twisted_mq.storage.config import StoreConfig
 from twisted_mq.storage.interfaces import InnerMessage, PutStatus
@@ -200,13 +200,19 @@ def test_slave_acknowledges_nothing(world: World) -> None:
     assert observer.broken == f"{name} was acknowledged by the slave 10.0.1.2"
 
 
-def test_what_was_acknowledged_is_not_passed_over_whenever_that_is_heard(world: World) -> None:
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_what_was_acknowledged_is_not_passed_over_whenever_that_is_heard(world: World, is_lost: bool) -> None:
+    """Unless a power cut took it meanwhile."""
     observer = ordered(world)
     first, second = (observer.sends_in_order("p.1/Queues/0", "Queues", number) for number in (1, 2))
+    if is_lost:
+        observer._may_lose("a", 0)
+        for one in observer._brokers:
+            one.is_running = False
     consumed(observer, second, "1:0:1:1:2")
     assert not observer.broken
     observer.was_acknowledged(first, "a", "Queues", 0, 0, "0A00010100002A9F0000000000000000")
-    assert "has passed it over" in observer.broken
+    assert ("has passed it over" in observer.broken) is not is_lost
 
 
 @pytest.mark.parametrize(("held", "is_dark", "owed"), [(1000, False, True), (500, False, False), (1000, True, False)])
@@ -246,12 +252,12 @@ def test_what_consumers_gave_back_may_be_lost_where_it_is_on_no_disk() -> None:
     assert sorted(message.body for message in given_back(store, flushed)) == [b"again", b"soon again"]
 
 
-def log_of(*bodies: bytes) -> MemoryMessageStore:
+def log_of(*bodies: bytes, topic: str = "Plain") -> MemoryMessageStore:
     """A store whose log has these messages."""
     store = MemoryMessageStore(StoreConfig(store_path_root_dir="/nowhere"), lambda: 1)
     store.start()
     for body in bodies:
-        assert store.put_message(InnerMessage("Plain", 0, body, b"", {}, 0)).status is PutStatus.PUT_OK
+        assert store.put_message(InnerMessage(topic, 0, body, b"", {}, 0)).status is PutStatus.PUT_OK
     store.dispatch()
     return store
 
@@ -392,3 +398,62 @@ def test_an_offset_may_go_back_as_far_as_the_lowest_of_its_reasons(world: World,
     one.service.controller.offsets.offsets["Plain@push"][0] = 0
     with pytest.raises(Broken, match="went back from 1 to 0"):
         observer.look()
+
+
+@pytest.mark.parametrize("asked", [14, 15])
+def test_a_transaction_that_was_given_up_is_not_owed_when_its_acknowledgement_is_handled(
+    world: World, asked: int
+) -> None:
+    """Its producer stood still meanwhile (seed 36610)."""
+    one = broker(store=log_of(*[b"p-1 ."] * (asked == 15), topic=CHECK_MAX_TIME_TOPIC))
+    observer = Observer(world, [one], Counter())
+    observer.sends("p-1", "Plain", transaction="COMMIT")
+    world.clock.advance(20.0)
+    observer.look()
+    observer.was_acknowledged("p-1", "a", "Plain", 0, 0, "0A00010100002A9F0000000000000000")
+    if asked == 15:
+        observer.check_queues()
+    else:
+        with pytest.raises(Broken, match="p-1 was acknowledged, and is in no queue"):
+            observer.check_queues()
+
+
+@pytest.mark.parametrize("kind", [Observer, OrderedObserver])
+@pytest.mark.parametrize(
+    ("flushed", "is_kept", "sent_after", "is_deleted", "owed"),
+    [
+        (0, False, False, False, False),
+        (0, True, False, False, True),
+        (1000, False, False, False, True),
+        (0, False, True, False, True),
+        (1000, False, False, True, False),
+    ],
+    ids=["lost", "kept", "on disk", "sent after the cut", "its file deleted"],
+)
+def test_what_a_fault_took_is_not_owed_when_its_acknowledgement_is_handled(
+    world: World, kind: type[Observer], flushed: int, is_kept: bool, sent_after: bool, is_deleted: bool, owed: bool
+) -> None:
+    """Its producer stood still meanwhile. Its place may hold another message."""
+    one, slave = broker(name="10.0.1.1"), broker(name="a-1", is_slave=True)
+    slave.store.max_physical_offset = lambda: 0
+    slave.is_running = False
+    one.store.flushed_offset, one.store.topics = (lambda: flushed), list
+    more = (CoordinatorNode(world, "c"), [TOPIC]) if kind is OrderedObserver else ()
+    observer = kind(world, [one, slave], Counter(), *more)
+    if not sent_after:
+        observer.sends("p/1", "Queues")
+    world.clock.advance(1.0)
+    observer.before_power_cut(one)
+    world.clock.advance(1.0)
+    if sent_after:
+        observer.sends("p/1", "Queues")
+    one.store = log_of(b"p/1 ." if is_kept else b"p/2 .")
+    observer.sends("p/2", "Queues")
+    if not is_kept:
+        observer.sent["p/2"].owed = True
+        observer._bind(("a", "Queues", 0, 0), "p/2")
+    if is_deleted:
+        observer._expired["10.0.1.1"] = 100
+    observer.was_acknowledged("p/1", "a", "Queues", 0, 0, "0A00010100002A9F0000000000000000")
+    assert observer.sent["p/1"].owed is owed
+    assert ("holds p/1, and held p/2" in observer.broken) is (owed and not is_kept)
