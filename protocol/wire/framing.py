@@ -170,6 +170,31 @@ def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int, 
     return rows, None, spans[len(rows) - 1][1] - position if rows else 0
 
 
+def _cut_shapes(
+    shapes: list[Shape], streak: Streak | None, data: bytes, position: int, head: tuple[int, int], longest: int
+) -> tuple[Family, Cut] | None:
+    """Return the frames from `position` on that one of these shapes fits, and its family; None if none does.
+
+    `streak` is the one before them, which they may be part of. The shape that fits comes first from then on.
+    """
+    length, mark = head
+    size, body = LENGTH_BYTES + length, HEAD_BYTES + (mark & 0xFFFFFF)
+    alike = data.startswith(data[position : position + HEAD_BYTES], position + size)
+    for place, shape in enumerate(shapes):
+        most = MAX_STREAK
+        if streak is not None and streak.family is shape.family:
+            most = MAX_STREAK - len(streak) or MAX_STREAK
+        if alike:
+            cut = _cut_alike(shape, data, position, size, body, most)
+        else:
+            cut = _cut_ragged(shape, data, position, mark, most, longest)
+        if cut[0]:
+            if place:
+                shapes.insert(0, shapes.pop(place))
+            return shape.family, cut
+    return None
+
+
 def _next_streak(streak: Streak | None, received: list[Received], family: Family) -> Streak:
     """Begin a streak, and end the one before it."""
     if streak is not None:
@@ -248,7 +273,7 @@ class FrameDecoder:
         if self._failed:
             raise FrameError("data after a damaged frame", self._offset)
         position, end, longest = 0, len(data), self._max - LENGTH_BYTES
-        shape_of, learns = self._shapes.get, self._learns
+        shapes_of, learns = self._shapes.get, self._learns
         streak: Streak | None = None
         while end - position >= HEAD_BYTES:
             length, mark = _unpack_head(data, position)
@@ -258,20 +283,15 @@ class FrameDecoder:
             body_at = position + HEAD_BYTES + (mark & 0xFFFFFF)
             if body_at > frame_end:
                 raise FrameError(f"a header of {mark & 0xFFFFFF} bytes in a frame of {length}", self._offset + position)
-            shape = shape_of(mark)
-            is_strange = shape is None
-            if shape is not None and (streak is not None or end - frame_end > (MIN_STREAK - 2) * length):
+            shapes = shapes_of(mark)
+            is_strange = not shapes
+            if shapes and (streak is not None or end - frame_end > (MIN_STREAK - 2) * length):
                 if frame_end - body_at <= MAX_BODY_BYTES:
-                    goes_on = streak is not None and streak.family is shape.family and len(streak) < MAX_STREAK
-                    most = MAX_STREAK - len(streak) if streak is not None and goes_on else MAX_STREAK
-                    if data.startswith(data[position : position + HEAD_BYTES], frame_end):
-                        cut = _cut_alike(shape, data, position, frame_end - position, body_at - position, most)
-                    else:
-                        cut = _cut_ragged(shape, data, position, mark, most, longest)
-                    rows, alike, size = cut
-                    if rows:
-                        if streak is None or not goes_on:
-                            streak = _next_streak(streak, commands, shape.family)
+                    found = _cut_shapes(shapes, streak, data, position, (length, mark), longest)
+                    if found is not None:
+                        family, (rows, alike, size) = found
+                        if streak is None or streak.family is not family or len(streak) == MAX_STREAK:
+                            streak = _next_streak(streak, commands, family)
                         streak.add(rows, alike)
                         position += size
                         continue

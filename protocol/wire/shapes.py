@@ -39,7 +39,8 @@ MIN_STREAK = 4
 """Fewer requests are read field by field: what a streak costs once is as much as two requests."""
 MAX_STREAK = 64
 """Requests of a streak. With bodies of MAX_BODY_BYTES they are 1 MiB."""
-MAX_SHAPES_OF_PEER = 32
+MAX_MARKS_OF_PEER, MAX_SHAPES_OF_MARK = 32, 4
+"""A peer has as many shapes as their product at most."""
 MAX_SHAPES = 4096
 """Shapes of all peers at a time, some 16 MB."""
 LEARN_EVERY = 8
@@ -171,7 +172,7 @@ class Shapes:
 
     def __init__(self, by_code: Mapping[int, Varying]) -> None:
         self.by_code = by_code
-        self._known: WeakValueDictionary[tuple[int, Parts], Shape] = WeakValueDictionary()
+        self._known: WeakValueDictionary[tuple[int, tuple[int, ...], Parts], Shape] = WeakValueDictionary()
         self._families: WeakValueDictionary[Hashable, Family] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -187,14 +188,12 @@ class Shapes:
             return None
         names, places = cuts
         parts = _parts(header, places)
-        fixed = parts[::2]
-        known = self._known.get((mark, fixed))
+        fixed, lengths = parts[::2], tuple(map(len, parts))
+        known = self._known.get((mark, lengths, fixed))
         if known is not None or len(self._known) >= MAX_SHAPES:
             return known
-        family = self._family(command, names, fixed)
-        lengths = tuple(map(len, parts))
-        shape = Shape(family, fixed, lengths)
-        self._known[mark, fixed] = shape
+        shape = Shape(self._family(command, names, fixed), fixed, lengths)
+        self._known[mark, lengths, fixed] = shape
         return shape
 
     def _family(self, command: RemotingCommand, names: tuple[Name, ...], fixed: Parts) -> Family:
@@ -214,8 +213,10 @@ class Shapes:
 NO_SHAPES = Shapes({})
 
 
-class ShapesOfPeer(dict[int, Shape | None]):
-    """The shapes that one peer sends, by the mark of their frames; None for a mark whose last header cannot have one."""
+class ShapesOfPeer(dict[int, list[Shape]]):
+    """The shapes that one peer sends, by the mark of their frames: the latest first, and none if the last header of a mark cannot
+    have one. Headers of one mark have different shapes where one value is longer and another one shorter.
+    """
 
     __slots__ = ("_all", "_strangers")
 
@@ -229,16 +230,17 @@ class ShapesOfPeer(dict[int, Shape | None]):
         if len(header) > MAX_HEADER_BYTES:
             return
         seen = self._strangers[mark] = self._strangers.get(mark, 0) + 1
-        known = self.get(mark, 0)
-        if seen < (2 if known == 0 else LEARN_EVERY if known else LEARN_AGAIN):
+        known = self.get(mark)
+        if seen < (2 if known is None else LEARN_EVERY if known else LEARN_AGAIN):
             return
-        if len(self._strangers) > MAX_SHAPES_OF_PEER:
+        if len(self._strangers) > MAX_MARKS_OF_PEER:
             self._strangers.clear()
         self._strangers[mark] = 0
         self.pop(mark, None)
-        if len(self) >= MAX_SHAPES_OF_PEER:
+        if len(self) >= MAX_MARKS_OF_PEER:
             del self[next(iter(self))]
-        self[mark] = self._all.of(mark, header, command)
+        shape = self._all.of(mark, header, command)
+        self[mark] = [] if shape is None else [shape, *(known or ())][:MAX_SHAPES_OF_MARK]
 
 
 _FIELD = rb'"([A-Za-z_]{1,64})":"((?:[^"\\]|\\.)*)"'

@@ -216,8 +216,14 @@ class Appender:
         by_queue: dict[QueueKey, tuple[int, int]] = {}
         pending: list[Pending] = []
         for key, numbers in rows.items():
-            queue, count, sizes = queues[key], len(numbers) // ENTRY_FIELDS, numbers[1::ENTRY_FIELDS]
+            queue, count = queues[key], len(numbers) // ENTRY_FIELDS
             queue.next_offset += count
+            if count == 1:
+                begin, size, tags_code = numbers
+                by_queue[queue.topic, queue.queue_id] = 1, size
+                pending.append((queue, begin, size, tags_code, timestamp))
+                continue
+            sizes = numbers[1::ENTRY_FIELDS]
             by_queue[queue.topic, queue.queue_id] = count, sum(sizes)
             begin = numbers[0]
             pending.append((queue, begin, numbers[-ENTRY_FIELDS] + sizes[-1] - begin, numbers, timestamp))

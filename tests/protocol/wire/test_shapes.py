@@ -21,7 +21,8 @@ from twisted_mq.protocol.wire.shapes import (
     LEARN_EVERY,
     MAX_BODY_BYTES,
     MAX_HEADER_BYTES,
-    MAX_SHAPES_OF_PEER,
+    MAX_MARKS_OF_PEER,
+    MAX_SHAPES_OF_MARK,
     MAX_STREAK,
     MIN_STREAK,
     Shapes,
@@ -316,13 +317,34 @@ def test_one_send_a_read_is_not_learned_again() -> None:
 def test_a_peer_has_a_bounded_number_of_shapes_and_takes_them_with_it() -> None:
     shapes = Shapes(VARYING)
     decoder = FrameDecoder(shapes=shapes)
-    for length in range(1, 2 * MAX_SHAPES_OF_PEER):
+    for length in range(1, 2 * MAX_MARKS_OF_PEER):
         decoder.receive(send(a="x" * length) * 2)
     gc.collect()
-    assert len(shapes) == MAX_SHAPES_OF_PEER
+    assert len(shapes) == MAX_MARKS_OF_PEER
     del decoder
     gc.collect()
     assert len(shapes) == 0
+
+
+def test_headers_of_one_length_have_shapes_of_their_own_where_their_parts_differ_in_length() -> None:
+    frames = [send(number, e="5") if number > 0 else send(number, e="10") for n in range(1, 33) for number in (n, -n)]
+    assert len({*map(len, frames)}) == 1  # one has a longer queue id, the other one a longer opaque
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    for _ in range(LEARN_EVERY):
+        decoder.receive(b"".join(frames))
+    (streak,) = decoder.receive(b"".join(frames))
+    assert isinstance(streak, Streak)
+    assert [*map(told, one_by_one([streak]))] == [*map(told, FrameDecoder().receive_data(b"".join(frames)))]
+
+
+def test_a_length_of_headers_has_a_bounded_number_of_shapes() -> None:
+    shapes = Shapes(VARYING)
+    decoder = FrameDecoder(shapes=shapes)
+    for producer in "ABCDEFGH":
+        decoder.receive(send(a=producer) * (LEARN_EVERY + MIN_STREAK - 2))
+    gc.collect()
+    assert len(shapes) == MAX_SHAPES_OF_MARK
+    assert [streaks(decoder.receive(send(a=producer) * 6)) for producer in "HGFED"] == [[6]] * 4 + [[0] * 6]
 
 
 def test_peers_share_a_shape() -> None:

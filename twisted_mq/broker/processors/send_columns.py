@@ -188,16 +188,12 @@ class SendColumns:
     def _targets(self, topics: Sequence[bytes]) -> tuple[Targets, int]:
         """Return the targets of topics up to one that is new, special, or of another kind than the first, and its place."""
         targets: Targets = {}
-        first = topics[0]
+        first, multi_tag = topics[0], False
         for topic in [first] if topics.count(first) == len(topics) else dict.fromkeys(topics):
             target = self.checks.targets.get(topic.decode("latin-1"))
-            if (
-                target is None
-                or target.is_special
-                or any(one.multi_tag is not target.multi_tag for one in targets.values())
-            ):
+            if target is None or target.is_special or (targets and target.multi_tag is not multi_tag):
                 return targets, topics.index(topic)
-            targets[topic] = target
+            targets[topic], multi_tag = target, target.multi_tag
         return targets, len(topics)
 
     def _count_allowed(self, channel: Channel, pattern: SendPattern, targets: Targets, columns: Columns) -> int:
