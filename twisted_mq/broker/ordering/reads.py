@@ -64,7 +64,7 @@ class HandedOut:
             raise BrokerError(ResponseCode.NO_PERMISSION, f"topic {config.topic_name}: {unit.problem}")
         topic, term = config.topic_name, unit.lists.consumed
         if term is None or term.group != self._units.group or not self._counts(unit, consumer_group):
-            return self._nothing(topic, queue_id, offset)
+            return self._elsewhere(topic, queue_id, offset, consumer_group, read)
         begin = self._begin(unit, queue_id, term)
         if offset < begin:
             committed = self._offsets.query(consumer_group, topic, queue_id)
@@ -72,11 +72,19 @@ class HandedOut:
                 self._passed_over.tell(consumer_group, topic, queue_id, max(offset, committed), begin, EARLIER_TERM)
             return attrs.evolve(self._nothing(topic, queue_id, begin), status=GetStatus.OFFSET_RESET)
         found = read()
-        if offset > found.max_offset and found.status is not GetStatus.OFFSET_OVERFLOW_ONE:
+        if _is_behind_the_end(offset, found):
             return self._back(found, topic, queue_id, consumer_group, begin)
         if self._terms.epoch_of(found.records) > term.epoch:
             return self._of_term(topic, queue_id, offset, found, term)
         return self._held_by_both(topic, queue_id, offset, found)
+
+    def _elsewhere(
+        self, topic: str, queue_id: int, offset: int, consumer_group: str, read: Callable[[], GetResult]
+    ) -> GetResult:
+        """Let the consumer wait. Send it back if the log lost its end: it would go on amid the messages of a later term."""
+        nothing = self._nothing(topic, queue_id, offset)
+        found = read() if offset > nothing.max_offset else nothing
+        return self._back(found, topic, queue_id, consumer_group, 0) if _is_behind_the_end(offset, found) else nothing
 
     def _of_term(self, topic: str, queue_id: int, offset: int, found: GetResult, term: Term) -> GetResult:
         """Return what was found, without a later term's messages: this broker has them before it knows that the term is over.
@@ -159,6 +167,11 @@ class HandedOut:
         if not count:
             return self._nothing(topic, queue_id, offset)
         return _first(found, count, behind)
+
+
+def _is_behind_the_end(offset: int, found: GetResult) -> bool:
+    """Return whether the log lost its end since the consumer was at that offset. What waits for its flush is not lost."""
+    return offset > found.max_offset and found.status is not GetStatus.OFFSET_OVERFLOW_ONE
 
 
 def _first(found: GetResult, count: int, next_begin_offset: int) -> GetResult:

@@ -320,6 +320,18 @@ class BothLostTests(OrderedCase):
         self.assertEqual(master.committed(), 2)
         self.assertEqual(master.commit(2, orderTerm="-1"), ResponseCode.INVALID_PARAMETER)
 
+    def test_consumer_behind_what_both_lost_is_sent_back_while_another_term_is_consumed(self) -> None:
+        """It would wait there for its group's next term, and go on in the middle of it. Apache's consumers wait so."""
+        self.lose_both()
+        for broker_id in (0, 1):
+            self.cluster.brokers[f"{self.first}-{broker_id}"].restart(lost=2)
+        self.cluster.until(lambda: self.cluster.lists().consumed == Term(self.second, 2))
+        client = self.master(self.first)
+        answer = client.answer(client.pull(2, wait_ms=15_000))
+        assert answer is not None
+        self.assertEqual((answer.code, answer.ext_fields["nextBeginOffset"]), (ResponseCode.PULL_OFFSET_MOVED, "0"))
+        self.assertIsNone(client.answer(client.pull(0, wait_ms=15_000), 1), "it waits at the queue's end")
+
     def test_nobody_is_told_to_begin_behind_what_is_there_by_a_broker_that_knows_no_lists_yet(self) -> None:
         """Consumers would commit that offset, and the messages before it would never be delivered."""
         self.lose_both()

@@ -18,18 +18,18 @@ from twisted_mq.storage.tables.passed_over_table import PassedOverTable
 
 
 def handed_out(
-    epochs: tuple[int | None, ...], term: int, offset: int, most: int = 32, not_shown: int = 0
+    epochs: tuple[int | None, ...], term: int, offset: int, most: int = 32, not_shown: int = 0, group: str = "a"
 ) -> tuple[list[int], int]:
     """The offsets that a group gets from there of a queue with these epochs while a term is consumed, and the next offset.
 
-    `not_shown` more messages are in the log and wait for its flush.
+    `not_shown` more messages are in the log and wait for its flush. `group` is the one whose term it is.
     """
     store = in_memory()
     put(store, *epochs)
     for _ in range(not_shown):
         store.put_message(InnerMessage("T", 0, b"x", b"", {}, 0))
     unit = SimpleNamespace(
-        topic="T", problem=None, consumer_groups={"C"}, lists=Lists(9, (), (Term("a", term), Term("a", 9)))
+        topic="T", problem=None, consumer_groups={"C"}, lists=Lists(9, (), (Term(group, term), Term("a", 9)))
     )
     units: Any = SimpleNamespace(group="a", of_queue=lambda *_: unit)
     broker: Any = SimpleNamespace(store=store, consumers=None, offsets=SimpleNamespace(query=lambda *_: None))
@@ -55,12 +55,13 @@ def test_messages_of_a_later_term_wait_although_the_log_has_them(
     assert handed_out(epochs, 1, offset) == expected
 
 
+@pytest.mark.parametrize("group", ["a", "b"])
 @pytest.mark.parametrize(("not_shown", "expected"), [(1, ([], 3)), (0, ([], 0))])
 def test_reader_that_was_at_the_slave_waits_for_what_the_master_has_not_flushed(
-    not_shown: int, expected: tuple[list[int], int]
+    not_shown: int, expected: tuple[list[int], int], group: str
 ) -> None:
     """The group would be sent back to its committed offset, and repeat messages. After a log that lost its end it is."""
-    assert handed_out((1, 1), 1, 3, not_shown=not_shown) == expected
+    assert handed_out((1, 1), 1, 3, not_shown=not_shown, group=group) == expected
 
 
 @pytest.mark.parametrize(
