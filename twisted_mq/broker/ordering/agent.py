@@ -307,8 +307,14 @@ class OrderAgent:
         return health.confirmed if isinstance(health, MasterHealth) else self._broker.store.max_physical_offset()
 
     def _replicated(self) -> None:
-        """Hand out what the slave has acknowledged in this session, once it is read in this session what is consumed now."""
-        if not isinstance(self._health, MasterHealth) or not self._fresh or not self.view.is_complete:
+        """Hand out what the slave has acknowledged in this session, once it is read in this session what is consumed now.
+
+        Sends are answered before that, so it is noted at once: the term is not consumed without it.
+        """
+        if not isinstance(self._health, MasterHealth):
+            return
+        self._health.note()
+        if not self._fresh or not self.view.is_complete:
             return
         if self._health.acknowledged() and self._reads.held_back:
             waiting, self._reads.held_back = self._reads.held_back, {}
@@ -432,6 +438,7 @@ class OrderAgent:
             if not self._speaks or members is None or MASTER in members:
                 return False
             self._confirm_master()
+        self._replicated()
         return self._backlog.is_consumed(unit.topic, self._queues(unit), term, unit.consumer_groups)
 
     async def _apply(self, unit: BrokerUnit, event: Event) -> None:

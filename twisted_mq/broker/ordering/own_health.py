@@ -48,16 +48,19 @@ class MasterHealth:
         self._monotonic = monotonic
         self.confirmed = broker.store.max_physical_offset()
         self.complete = False
+        self._noted = self.confirmed
         self._caught_up = False
         self._awaited = (self.confirmed, monotonic())
 
+    def note(self) -> None:
+        """Note what the slave acknowledged in this session. Sends are answered for it, also if the slave is gone later."""
+        self._noted = max([self._noted, *self._ha.confirmed_offsets()])
+
     def acknowledged(self) -> bool:
-        """Handle a slave's report or departure. Returns True if more is confirmed than before."""
-        held = max(self._ha.confirmed_offsets(), default=0)
-        if held <= self.confirmed:
-            return False
-        self.confirmed = held
-        return True
+        """Confirm what was noted so far and what the slave reports now. Returns True if more is confirmed than before."""
+        self.note()
+        before, self.confirmed = self.confirmed, self._noted
+        return self.confirmed > before
 
     def look(self) -> str | None:
         """Return why the group must not take sends, as far as this broker sees; call it a few times a second."""

@@ -12,7 +12,7 @@ from twisted_mq.ordering.changes import change
 from twisted_mq.ordering.documents import GroupWish, encode_group
 from twisted_mq.ordering.lists import Lists, Term
 from twisted_mq.ordering.paths import GROUPS, group_path, member_path, unit_path
-from twisted_mq.ordering.rules import Moved
+from twisted_mq.ordering.rules import Lost, Moved
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.messages.order_mark import ORDER_EPOCH, ORDER_EXPECTED, ORDER_HEAD, ORDER_LEADER, OrderMark
 
@@ -441,6 +441,27 @@ class SessionTests(OrderedCase):
         agent._fresh = True
         self.cluster.run(1)
         self.assertEqual(self.consume(client), [b"2"])
+
+    def test_what_was_acknowledged_before_the_lists_were_read_is_of_the_term(self) -> None:
+        """The master leaves the send list before its next look, and its slave may be gone by then."""
+        for slave_is_gone in (False, True):
+            with self.subTest(slave_is_gone=slave_is_gone):
+                self.setUp()
+                self.send(self.first, 1)
+                self.consume(self.master(self.first))
+                agent = self.cluster.brokers[f"{self.first}-0"].agent
+                assert agent._job is not None
+                agent._job.stop()
+                agent._fresh = False
+                self.send(self.first, 2)
+                if slave_is_gone:
+                    self.cluster.brokers[f"{self.first}-1"].kill()
+                    self.cluster.run(0.1)
+                agent._fresh = True
+                self.cluster.await_(change(self.cluster.operator, "T", "0", Lost(self.first), lambda group: None))
+                self.cluster.run(1)
+                self.assertEqual(self.cluster.lists().consume, (Term(self.first, 1), Term(self.second, 2)))
+                self.assertEqual(self.consume(self.master(self.first)), [b"2"])
 
     def test_slave_confirms_its_master_again_in_the_next_session(self) -> None:
         self.send(self.first, 1)

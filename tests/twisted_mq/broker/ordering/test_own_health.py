@@ -128,6 +128,20 @@ class MasterTests(SynchronousTestCase):
         self.look(0.25)
         self.assertEqual(self.health.confirmed, end)
 
+    def test_what_the_slave_acknowledged_is_confirmed_later_although_the_slave_is_gone(self) -> None:
+        """Sends were answered for it."""
+        self.master.ha.master_session = lambda: 7
+        slave = join_by_hand(self.network, "slave")
+        slave.confirm(7)
+        slave.report(self.master.put(2))
+        run(self.network, 0.1)
+        before = self.health.confirmed
+        self.health.note()
+        self.assertEqual(self.health.confirmed, before)
+        slave.transport.abortConnection()
+        run(self.network, 0.1)
+        self.assertEqual((self.health.acknowledged(), self.health.confirmed), (True, self.master.end))
+
     def test_what_the_slave_acknowledged_in_another_session_is_not_confirmed(self) -> None:
         """Its group may have told that all is consumed: a consumer that got this would get it behind a newer term."""
         slave, before, session = join_by_hand(self.network, "slave"), self.master.end, 7
