@@ -19,6 +19,7 @@ from twisted_mq.access.server_access import ServerAccess
 from twisted_mq.protocol.bodies import CreateTopicListRequestBody, TopicConfig, encode_body
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
 from twisted_mq.storage.config import FlushDiskType
@@ -82,7 +83,12 @@ def outcome(broker: BrokerInMemory, reads: Iterable[bytes], host: str = "127.0.0
         answers.append(peer.transport.value())
         peer.transport.clear()
     store = broker.store
-    queues = [store.get_message(topic, queue_id, 0, 99, 1 << 20, None) for topic in TOPICS for queue_id in range(4)]
+    queues = [
+        store.get_message(topic, queue_id, 0, 99, 1 << 20, codes)
+        for topic in TOPICS
+        for queue_id in range(4)
+        for codes in (None, {0}, {tags_code("A")})
+    ]
     records = [[bytes(record) for record in queue.records] for queue in queues]
     statistics = broker.controller.statistics
     counted = {
