@@ -40,6 +40,12 @@ def test_any_host_is_as_its_layout_builds_it(layout: construct.Struct, data: st.
     assert pack_host(*unpack_host(raw)) in (raw, raw[12:])  # an IPv4 address inside IPv6 packs as IPv4
 
 
+@pytest.mark.parametrize("size", [0, 3, 5, 15, 17])
+def test_no_address_has_another_size(size: int) -> None:
+    with pytest.raises(ValueError, match=f"an address of {size} bytes, 4 or 16 are needed"):
+        unpack_ip(bytes(size))
+
+
 def test_an_ipv4_address_inside_ipv6_packs_as_ipv4() -> None:
     assert pack_host("::ffff:10.0.0.1", 1) == bytes.fromhex("0a00000100000001")
 

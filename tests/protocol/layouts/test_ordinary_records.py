@@ -150,6 +150,15 @@ def test_reading_stops_before_what_is_odd(odd: bytes) -> None:
     assert (len(rows), passed, read) == (1, len(FIRST + odd), 100)
 
 
+@pytest.mark.parametrize("check_crc", [False, True])
+def test_body_that_has_another_checksum_is_odd_where_that_is_asked(check_crc: bool) -> None:
+    data = record().replace(b"hello", b"jello")
+    rows: list[Row] = []
+    asked = {"check_crc": True} if check_crc else {}
+    assert read_rows(mapped(data), 0, len(data), len(data), rows, **asked) == (0 if check_crc else len(data))
+    assert len(rows) == (not check_crc)
+
+
 def test_half_a_record_is_not_passed() -> None:
     data = record()
     for end in range(len(data)):

@@ -20,6 +20,7 @@ from twisted_mq.protocol.bodies import (
 )
 from twisted_mq.protocol.bodies.codec import to_value
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
+from twisted_mq.protocol.flags import PullSysFlag
 from twisted_mq.protocol.headers import (
     PullMessageRequestHeader,
     SendMessageRequestHeader,
@@ -194,6 +195,26 @@ class StaticTopicsTests(SynchronousTestCase):
         self.pair.brokers["b"].clock.advance(1)
         (answer,) = peer.received()
         self.assertEqual(offsets(answer), (0, 10_001, 10_000, 10_001, 10_000))
+
+    def test_a_pull_at_an_ended_piece_does_not_wait(self) -> None:
+        for body in (b"one", b"two"):
+            self.pair.send("a", body)
+        self.pair.move()
+        waiting = {"sysFlag": str(WHOLE_PULL), "suspendTimeoutMillis": "15000"}
+        self.assertEqual(offsets(self.pair.pull("b", 2, **waiting))[:2], (20, 10_000))
+
+    def test_a_pull_commits_only_an_offset_of_the_piece_it_reads(self) -> None:
+        self.pair.brokers["b"].controller.groups.find("G")
+        self.pair.send("a", b"one")
+        self.pair.move()
+        for body in (b"two", b"three"):
+            self.pair.send("b", body)
+        committing = {"sysFlag": str(WHOLE_PULL | PullSysFlag.FLAG_COMMIT_OFFSET)}
+        committed = self.pair.brokers["b"].controller.offsets
+        self.assertEqual(self.pair.pull("b", 10_000, commitOffset="1", **committing).code, 0)
+        self.assertIsNone(committed.query("G", "T", 2))
+        self.assertEqual(self.pair.pull("b", 10_000, commitOffset="10001", **committing).code, 0)
+        self.assertEqual(committed.query("G", "T", 2), 1)
 
     def test_offsets_before_and_behind_all_pieces(self) -> None:
         self.pair.send("a", b"one")
