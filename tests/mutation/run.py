@@ -98,9 +98,9 @@ def environment(copy: Path, keeps_bytecode: bool = False) -> dict[str, str]:
     """Programs that tests start import from the copy too.
 
     While a file is changed they keep no bytecode: Python takes the old one for a source that changed within the same second
-    to the same size.
+    to the same size. Compiled code would run in place of the changed source.
     """
-    own = {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent)}
+    own = {"PYTHONPATH": str(copy), "TMPDIR": str(copy.parent), "MQ_COMPILED": "off"}
     return os.environ | own | {"PYTHONDONTWRITEBYTECODE": "" if keeps_bytecode else "1"}
 
 
