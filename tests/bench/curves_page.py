@@ -53,7 +53,7 @@ def _rows(curves: Sequence[Curve], medians: Medians) -> list[str]:
 
 def _page(table: str, arguments: argparse.Namespace) -> str:
     command = f"--rounds {arguments.rounds} --seconds {arguments.seconds:g} --write docs/measurements/curves.md"
-    versions = f"{platform.python_implementation()} {platform.python_version()}, Java {_java_version()}"
+    versions = f"{platform.python_implementation()} {platform.python_version()}, Java {java_version()}"
     return f"""\
 # How the cost grows
 
@@ -73,7 +73,7 @@ medians of {arguments.rounds} rounds, in which the brokers take turns. Stores ar
 """
 
 
-def _java_version() -> str:
+def java_version() -> str:
     told = subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr
     found = re.search(r'version "([^"]+)"', told)
     return found[1] if found else "unknown"
