@@ -1,4 +1,4 @@
-"""What a name server shows of a broker whose last process it takes to be alive."""
+"""Name servers that have not noticed the end of a broker's last process show the topics of its next one."""
 
 from __future__ import annotations
 

@@ -141,26 +141,33 @@ def test_what_comes_of_any_sends_is_what_comes_of_them_one_by_one(
     assert outcomes[0] == outcomes[1]
 
 
+def assert_same_one_by_one(
+    folder: Path, given: Sequence[Sent], *, least: int, configs: Sequence[TopicConfig] = ()
+) -> None:
+    """What comes of reads of 40 sends is what comes of them one by one, and `least` are taken together."""
+    frames = [frame(number, message) for number, message in enumerate(given)]
+    reads = [b"".join(frames[start : start + 40]) for start in range(0, len(frames), 40)]
+    outcomes = []
+    for columns in (True, False):
+        with files(folder / str(columns)) as store:
+            broker = broker_of(store, columns=columns)
+            body = encode_body(CreateTopicListRequestBody([*configs]))
+            assert not configs or broker.connect().ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body).code == 0
+            outcomes.append(outcome(broker, reads))
+            assert taken_by(broker)[0] >= (least if columns else 0)
+    assert outcomes[0] == outcomes[1]
+
+
 @pytest.mark.parametrize("bodies", [(b"hello",), (b"hello", b"longer")], ids=["one length", "two lengths"])
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
 def test_what_comes_of_full_reads_is_what_comes_of_them_one_by_one(
     tmp_path: Path, serialize_type: int, bodies: tuple[bytes, ...]
 ) -> None:
-    frames = [
-        frame(
-            number,
-            ("T", number % 3, 310, "TAGS\x01A\x02WAIT\x01true\x02", bodies[number % len(bodies)], serialize_type),
-        )
+    given = [
+        ("T", number % 3, 310, "TAGS\x01A\x02WAIT\x01true\x02", bodies[number % len(bodies)], serialize_type)
         for number in range(400)
     ]
-    reads = [b"".join(frames[start : start + 40]) for start in range(0, 400, 40)]
-    outcomes = []
-    for columns in (True, False):
-        with files(tmp_path / str(columns)) as store:
-            broker = broker_of(store, columns=columns)
-            outcomes.append(outcome(broker, reads))
-            assert taken_by(broker)[0] >= (340 if columns else 0)
-    assert outcomes[0] == outcomes[1]
+    assert_same_one_by_one(tmp_path, given, least=340)
 
 
 @pytest.mark.parametrize("code", [10, 310])
@@ -175,16 +182,7 @@ def test_sends_to_topics_that_take_turns_are_taken_together(
         (topics[number % len(topics)], number // 7 % 3, *rest, bodies[number % len(bodies)], serialize_type)
         for number in range(400)
     ]
-    frames = [frame(number, message) for number, message in enumerate(given)]
-    reads = [b"".join(frames[start : start + 40]) for start in range(0, 400, 40)]
-    outcomes = []
-    for columns in (True, False):
-        with files(tmp_path / str(columns)) as store:
-            broker = broker_of(store, columns=columns)
-            outcomes.append(outcome(broker, reads))
-            taken, _ = taken_by(broker)
-            assert taken >= (320 if columns else 0)
-    assert outcomes[0] == outcomes[1]
+    assert_same_one_by_one(tmp_path, given, least=320)
 
 
 @pytest.mark.parametrize("odd_queue", [1, 4], ids=["all there", "one is not"])
@@ -197,17 +195,7 @@ def test_queues_and_tags_of_topics_that_take_turns_are_those_of_each(tmp_path: P
     turns = [("T", 3), ("U", 7), ("Longer", 2), ("U", 6)]
     given = [(*turns[number % 4], 310, "TAGS\x01A\x02", b"hello", 0) for number in range(120)]
     given[84] = "T", odd_queue, *given[84][2:]
-    frames = [frame(number, message) for number, message in enumerate(given)]
-    reads = [b"".join(frames[start : start + 40]) for start in range(0, 120, 40)]
-    outcomes = []
-    for columns in (True, False):
-        with files(tmp_path / str(columns)) as store:
-            broker = broker_of(store, columns=columns)
-            body = encode_body(CreateTopicListRequestBody(configs))
-            assert broker.connect().ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body).code == 0
-            outcomes.append(outcome(broker, reads))
-            assert taken_by(broker)[0] >= (40 if columns else 0)
-    assert outcomes[0] == outcomes[1]
+    assert_same_one_by_one(tmp_path, given, least=40, configs=configs)
 
 
 @pytest.mark.parametrize("born", ["1_95217217000", " 795217217000", "17952172170x0"])
