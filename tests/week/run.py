@@ -36,6 +36,8 @@ QUIET_SECONDS = 5
 """A broker that got nothing for so long gets nothing more from producers that know its permission."""
 SETTINGS = {
     "brokerIP1": "127.0.0.1", "mappedFileSizeCommitLog": 1 << 16, "fileReservedTime": 24, "deleteWhen": "04",
+    # on a disk that is fuller than this, expired files go at any hour
+    "diskMaxUsedSpaceRatio": 95,
     "cleanResourceInterval": 500, "deleteCommitLogFilesInterval": 10, "defaultTopicQueueNums": 4,
     "tls.server.mode": "permissive", "tls.test.mode.enable": "false",
 }  # fmt: skip
