@@ -142,7 +142,7 @@ def page(tables: Sequence[str], loads: Sequence[float], arguments: argparse.Name
     return f"""\
 # An hour of load
 
-<!-- not run: takes an hour, and needs Apache's broker -->
+<!-- not run: takes an hour -->
 ```shell
 python -m tests.bench.bench_hour --seconds {arguments.seconds:g} --rate {arguments.rate:g} --write docs/measurements/hour.md
 ```
