@@ -135,9 +135,11 @@ def test_message_that_just_fits_does_not_tell_whether_there_is_space_for_a_new_f
     assert (result.status, result.end_offset, store.gate.no_space) == (PutStatus.PUT_OK, 4096 - 8, True)
 
 
-def plain(queue_ids: Sequence[int], body: bytes) -> PlainMessages:
+def plain(queue_ids: Sequence[int], *bodies: bytes) -> PlainMessages:
+    """Messages for these queues, each with its body; one body is that of all."""
     count = len(queue_ids)
-    return PlainMessages("TopicA", queue_ids, [body] * count, [b""], [0] * count, [START_MS] * count, HOST, 0, 0, 0)
+    bodies = bodies * count if len(bodies) == 1 else bodies
+    return PlainMessages("TopicA", queue_ids, bodies, [b""], [0] * count, [START_MS] * count, HOST, 0, 0, 0)
 
 
 @pytest.mark.parametrize(("size", "fitting"), [(570, 7), (571, 6)])
@@ -192,3 +194,67 @@ def test_half_message_of_a_topic_with_batch_queues_has_queue_offset_0(
     stored = decode_message(store._log.record_at(result.physical_offset) or b"")
     assert (ordinary.queue_offset, result.queue_offset, stored.queue_offset) == (0, 0, 0)
     assert store.max_offset_in_queue("TopicA", 0) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "status"),
+    [((1001, 0), PutStatus.MESSAGE_ILLEGAL), ((1, 32_768), PutStatus.PROPERTIES_SIZE_EXCEEDED)],
+    ids=["body", "properties"],
+)
+def test_too_long_body_and_too_long_properties_are_each_refused(
+    open_store: OpenFileStore, sizes: tuple[int, int], status: PutStatus
+) -> None:
+    store = open_store(max_message_size=1000)
+    body, properties = map(bytes, sizes)
+    assert store.put_message(message(body=body, properties=properties)).status is status
+    assert store.max_physical_offset() == 0
+
+
+@pytest.mark.parametrize(("longest", "taken"), [(100, 2), (101, 1)])
+def test_plain_messages_are_taken_up_to_the_one_whose_body_is_too_long(
+    open_store: OpenFileStore, longest: int, taken: int
+) -> None:
+    store = open_store(max_message_size=100)
+    put(store, message())
+    places = store.put_plain(plain([0, 0], b"", bytes(longest)))
+    assert len(places) == taken
+    store.dispatch()
+
+
+def test_plain_messages_of_a_queue_become_visible_with_the_end_of_the_last(open_store: OpenFileStore) -> None:
+    store = open_store()
+    put(store, message())
+    places = store.put_plain(plain([0, 0, 0], b"", b"", bytes(100)))
+    store.dispatcher.run(places.end_offset - 1)
+    assert store.max_offset_in_queue("TopicA", 0) == 1
+    store.dispatcher.run(places.end_offset)
+    assert store.max_offset_in_queue("TopicA", 0) == 4
+
+
+def test_plain_messages_are_found_before_they_are_visible(open_store: OpenFileStore) -> None:
+    """The first message is shorter than they are."""
+    store = open_store()
+    put(store, message(queue_id=1))
+    store.put_message(message())
+    places = store.put_plain(plain([0, 0], b"first" * 40, b"second" * 40))
+    found = [decode_message(store.look_message(offset) or b"").body for offset in places.physical_offsets[:2]]
+    assert found == [b"first" * 40, b"second" * 40]
+    store.dispatch()
+
+
+@pytest.mark.parametrize("has_batch_queues", [False, True])
+@pytest.mark.parametrize("in_a_batch", [False, True])
+def test_log_knows_when_its_last_message_was_stored(
+    open_store: OpenFileStore,
+    clock: SettableClock,
+    known_topics: dict[str, bool],
+    has_batch_queues: bool,
+    in_a_batch: bool,
+) -> None:
+    known_topics["TopicA"] = has_batch_queues
+    store = open_store()
+    put(store, message())
+    clock.now += 1000
+    status = store.put_messages(batched([message()])).status if in_a_batch else put(store, message())[0].status
+    assert (status, store._log.last_store_timestamp) == (PutStatus.PUT_OK, START_MS + 1000)
+    store.dispatch()
