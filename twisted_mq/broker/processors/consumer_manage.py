@@ -28,6 +28,7 @@ from twisted_mq.protocol.bodies import (
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import (
+    BoundaryType,
     GetConsumerListByGroupRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
     GetEarliestMsgStoretimeResponseHeader,
@@ -212,10 +213,8 @@ class ConsumerManageProcessor:
     def search_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return the queue offset of the message stored at a time."""
         header = decode_header(SearchOffsetRequestHeader, command)
-        upper = str(header.boundary_type or "").lower() == "upper"
-        offset = self._store.offset_by_time(
-            header.topic, header.queue_id, header.timestamp, Boundary.UPPER if upper else Boundary.LOWER
-        )
+        boundary = Boundary.UPPER if header.boundary_type is BoundaryType.UPPER else Boundary.LOWER
+        offset = self._store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
         return command.answer(ext_fields=encode_header(SearchOffsetResponseHeader(offset=offset)))
 
     def max_offset(self, channel: Channel, command: RemotingCommand) -> Answer:

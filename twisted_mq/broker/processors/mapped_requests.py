@@ -32,6 +32,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PullSysFlag
 from twisted_mq.protocol.headers import (
+    BoundaryType,
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetResponseHeader,
@@ -275,8 +276,7 @@ class MappedRequests:
             if 0 <= await self._earliest(queue, newer, command) < header.timestamp:
                 piece = newer
                 break
-        upper = str(header.boundary_type or "").lower() == "upper"
-        boundary = Boundary.UPPER if upper else Boundary.LOWER
+        boundary = Boundary.UPPER if header.boundary_type is BoundaryType.UPPER else Boundary.LOWER
         offset = await self._number(
             queue, piece, command, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, "offset",
             lambda: self._store.offset_by_time(queue.topic, piece.queue_id, header.timestamp, boundary),

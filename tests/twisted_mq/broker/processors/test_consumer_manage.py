@@ -62,6 +62,12 @@ def test_a_new_group_begins_at_0_while_the_first_message_is_at_hand() -> None:
     assert ask(broker, QUERY, consumerGroup="G", setZeroIfNotFound="false") == NOT_ZERO
 
 
+def test_a_new_group_on_a_queue_whose_first_messages_are_deleted_is_told_that_there_is_nothing() -> None:
+    broker = broker_with(2)
+    broker.store.min_offset_in_queue = lambda topic, queue_id: 1
+    assert ask(broker, QUERY, consumerGroup="G") == NOT_FOUND
+
+
 def test_a_new_group_on_an_empty_queue_starts_at_zero() -> None:
     """Told that there is nothing it would ask for the greatest offset, and miss what arrives in between."""
     assert ask(broker_with(1), QUERY, consumerGroup="G", queueId="1") == (0, None, {"offset": "0"})
@@ -145,6 +151,18 @@ def test_an_offset_is_found_by_time(after_ms: int, offset: str) -> None:
         broker.clock.advance(1)
     found = ask(broker, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=str(start + after_ms))
     assert found == (0, None, {"offset": offset})
+
+
+@pytest.mark.parametrize(
+    ("fields", "offset"), [({}, "0"), ({"boundaryType": "LOWER"}, "0"), ({"boundaryType": "UPPER"}, "2")]
+)
+def test_boundary_tells_which_message_of_a_time_is_found(fields: dict[str, str], offset: str) -> None:
+    broker = broker_with()
+    for _ in range(3):
+        broker.store.put_message(InnerMessage("T", 0, b"body", b"", {}, 0))
+    broker.controller.dispatch()
+    search = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
+    assert ask(broker, search, timestamp=str(broker.now_ms()), **fields) == (0, None, {"offset": offset})
 
 
 @pytest.mark.parametrize(
