@@ -415,6 +415,16 @@ def test_what_a_connection_leaves_is_bounded_and_goes_with_it() -> None:
     assert budget.remembered_bytes == 0
 
 
+def test_producer_is_remembered_with_the_length_of_its_names() -> None:
+    def remembered(client_id: str, group: str) -> int:
+        broker = BrokerInMemory()
+        beat(broker.connect(), client_id, producer_data_set=[ProducerData(group_name=group)])
+        return broker.traffic.budget.remembered_bytes
+
+    once = remembered("c", "P")
+    assert [remembered("c" * 11, "P") - once, remembered("c", "P" * 21) - once] == [10, 20]
+
+
 @pytest.mark.parametrize(
     ("member", "heartbeat"),
     [

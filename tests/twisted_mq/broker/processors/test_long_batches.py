@@ -44,6 +44,19 @@ def test_it_is_stored_in_stretches_and_answered_once_with_all_ids() -> None:
     assert broker.controller.statistics.put_messages == COUNT
 
 
+def test_it_is_answered_once_its_last_message_is_on_disk() -> None:
+    broker = BrokerInMemory(hold_flushes=True, flush_disk_type="SYNC_FLUSH")
+    peer = broker.connect()
+    body, asked = batch(COUNT), fields(batch="true")
+    peer.send(RemotingCommand(RequestCode.SEND_BATCH_MESSAGE, body=body, language="JAVA", ext_fields=asked))
+    broker.clock.pump([0] * 6)
+    assert (peer.received(), broker.store.max_offset_in_queue("T", 0)) == ([], 0)
+    broker.store.flush()
+    broker.clock.advance(0)
+    (answer,) = peer.received()
+    assert (answer.code, len(answer.ext_fields["msgId"].split(","))) == (0, COUNT)
+
+
 def test_one_that_is_damaged_at_its_end_is_refused_as_a_whole() -> None:
     broker = BrokerInMemory()
     (answer,), turns = send(broker, batch(COUNT)[:-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twisted_mq.broker.processors.mapped_pulls import Pulled, from_pieces
+from twisted_mq.broker.processors.mapped_pulls import Pulled, from_pieces, shown
 from twisted_mq.protocol.bodies import LogicQueueMappingItem
 from twisted_mq.protocol.codes import ResponseCode
 
@@ -38,3 +38,18 @@ def test_reader_goes_on_where_the_pieces_say(
     following: LogicQueueMappingItem,
 ) -> None:
     assert from_pieces(answer, asked, pieces, piece) == (expected, following)
+
+
+@pytest.mark.parametrize(
+    ("piece", "answer", "expected"),
+    [
+        pytest.param(NEW, Pulled(FOUND, 7, 5, 9), {"nextBeginOffset": "102", "minOffset": "100", "maxOffset": "104",
+                                                   "offsetDelta": "95"}, id="the last piece"),
+        pytest.param(OLD, Pulled(FOUND, 10, 2, 12), {"nextBeginOffset": "8", "minOffset": "2", "maxOffset": "100",
+                                                     "offsetDelta": "0"}, id="a piece that has ended"),
+    ],
+)  # fmt: skip
+def test_answer_names_offsets_of_the_logical_queue(
+    piece: LogicQueueMappingItem, answer: Pulled, expected: dict[str, str]
+) -> None:
+    assert shown(answer, (OLD, NEW), piece) == expected

@@ -51,3 +51,18 @@ def test_acknowledgements_that_are_not_stored_are_refused_each(desk: PopDesk) ->
     remark = "the acknowledgement was not stored, acknowledge again: topic=T queue=0 offset="
     assert take(desk, pop_time, 0, 2) == {0: f"{remark}0", 2: f"{remark}2"}
     assert counted(desk) == {ResponseCode.SYSTEM_ERROR: (2, 0)}
+
+
+@pytest.mark.parametrize(
+    ("topic", "queue_id", "queue_offset", "revive_queue_id", "taken"),
+    [
+        ("T", 0, 0, 0, True), ("T", 0, 3, 0, True), ("T", 3, 0, 0, True), ("U", 0, 0, 0, False),
+        ("T", -1, 0, 0, False), ("T", 4, 0, 0, False), ("T", 0, -1, 0, False), ("T", 0, 4, 0, False),
+        ("T", 0, 0, -1, False), ("T", 0, 0, 1, False),
+    ],
+)  # fmt: skip
+def test_places_that_the_broker_does_not_have_are_left_to_the_processor_of_requests(
+    desk: PopDesk, topic: str, queue_id: int, queue_offset: int, revive_queue_id: int, taken: bool
+) -> None:
+    """Offset 3 is that of the next message."""
+    assert HandedAcks(desk.controller).may_take(topic, queue_id, queue_offset, revive_queue_id) is taken

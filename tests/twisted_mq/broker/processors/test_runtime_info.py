@@ -59,6 +59,15 @@ def test_runtime_info_counts_what_was_sent_and_pulled() -> None:
     assert (table["brokerVersionDesc"], table["runtime"]) == ("V5_3_3", "[ 0 days, 0 hours, 0 minutes, 1 seconds ]")
 
 
+def test_nothing_waits_and_there_is_no_transient_pool() -> None:
+    """As Apache's idle broker says it: the greatest number of 32 bits means that there is no pool."""
+    table = decode_body(KVTable, BrokerInMemory().connect().ask(28).body).table
+    ends = ("ThreadPoolQueueSize", "HeadWaitTimeMills")
+    waiting = {name: value for name, value in table.items() if name.endswith(ends)}
+    assert (len(waiting), set(waiting.values())) == (10, {"0"})
+    assert table["remainTransientStoreBufferNumbs"] == "2147483647"
+
+
 def test_earliest_message_is_the_logs_first_whatever_became_of_its_queue() -> None:
     broker = BrokerInMemory()
     peer = broker.connect()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.support.broker import BrokerInMemory, Peer
 from twisted_mq.broker.processors.send import SendMessageProcessor
 from twisted_mq.broker.processors.send_batch import BatchSends
+from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.layouts.batch_entry import encode_batch, encode_entry
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import Message
@@ -247,3 +250,25 @@ def test_sync_flush_shows_a_message_that_nobody_waits_for_once_it_is_on_disk() -
     assert (answer.code, stored(broker)) == (0, [])
     broker.store.flush()
     assert [one.body for one in stored(broker)] == [b"hello"]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_ordered_sends_are_counted(count: int) -> None:
+    """Each is put at once."""
+
+    def put_at_once(mode: str, message: Any, put: Any, sent: Any) -> Any:
+        return sent(put(message), 0)
+
+    broker = BrokerInMemory()
+    ordering: Any = SimpleNamespace(asked=lambda topic: SimpleNamespace(sends=SimpleNamespace(take=put_at_once)))
+    broker.controller.ordering = ordering
+    broker.controller.topics.update([TopicConfig(topic_name="T", attributes={"order": "queues"})])
+    peer = broker.connect()
+    assert [send(peer).code for _ in range(count)] == [0] * count
+    statistics = broker.controller.statistics
+    counted = statistics.puts["T"][0]
+    assert (statistics.put_messages, counted.messages, counted.bytes) == (
+        count,
+        count,
+        broker.store.max_physical_offset(),
+    )

@@ -57,6 +57,17 @@ def test_message_comes_again_in_the_retry_topic_after_its_delay() -> None:
     assert (config.read_queue_nums, config.write_queue_nums, config.perm, config.topic_sys_flag) == (1, 1, 6, 0)
 
 
+def test_message_given_back_is_counted_with_the_size_of_its_new_record() -> None:
+    broker, peer = running()
+    send(peer)
+    begin = broker.store.max_physical_offset()
+    back(peer, level=1)
+    size = broker.store.max_physical_offset() - begin
+    statistics = broker.controller.statistics
+    for counter in (statistics.sent_back["T@G"], statistics.puts["SCHEDULE_TOPIC_XXXX"]):
+        assert (counter.messages, counter.bytes) == (1, size)
+
+
 def test_second_try_keeps_the_first_topic_and_id_and_waits_a_level_longer() -> None:
     """Level 0 leaves the delay to the broker: 10 s the first time, 30 s the second."""
     broker, peer = running()

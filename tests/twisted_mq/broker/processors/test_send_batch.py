@@ -72,6 +72,15 @@ def test_one_among_many_that_are_alike(odd: bytes) -> None:
     assert_made_as_alone([*texts[:9], odd, *texts[10:]], SHARED)
 
 
+@pytest.mark.parametrize("count", [1, 20])
+def test_messages_that_are_alike_and_lack_nothing_stay_alike(count: int) -> None:
+    """The store encodes them together."""
+    texts = [b"UNIQ_KEY\x01K%04d\x02WAIT\x01true\x02" % number for number in range(count)]
+    body = b"".join(encode_entry(0, b"body", text) for text in texts)
+    batch = batch_messages(body, SHARED, ALWAYS, PATTERN)
+    assert (batch.alike, list(batch.properties)) == (True, texts)
+
+
 @pytest.mark.parametrize("tags", [b"A", "é".encode()])
 def test_tags_of_messages_that_are_alike(tags: bytes) -> None:
     assert_made_as_alone(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.support.broker import BrokerInMemory
@@ -24,3 +26,10 @@ def test_read_only_broker_refuses_sends_to_topics_in_order(
     broker.controller.topics.update([TopicConfig(topic_name="T", order=order)])
     answer = send(broker.connect())
     assert (answer.code, answer.remark) == outcome
+
+
+def test_broker_that_does_not_accept_sends_yet_says_from_when_on_to_the_millisecond() -> None:
+    broker = BrokerInMemory(start_accept_send_request_time_stamp=4_102_444_800_123)
+    answer = send(broker.connect())
+    expected = r"broker unable to service, until 2\d{3}-\d\d-\d\d \d\d:\d\d:00,123"
+    assert (answer.code, bool(re.fullmatch(expected, answer.remark or ""))) == (ResponseCode.SYSTEM_ERROR, True)
