@@ -56,12 +56,13 @@ class ProvedRecords:
         return entry is not None and entry[0] == offset
 
     def _is_pending(self, offset: int) -> bool:
+        """Return whether a record waits at `offset`. Items are in the order of their ends; those put together may overlap."""
         pending = self._dispatcher.pending
-        index = bisect_right(pending, offset, key=lambda one: one[1]) - 1
-        if index < 0:
-            return False
-        _, first, _, tags_code, _ = pending[index]
-        return offset == first or (isinstance(tags_code, list) and offset in tags_code[::ENTRY_FIELDS])
+        behind = bisect_right(pending, offset, key=lambda one: one[1] + one[2])
+        return any(
+            offset == first or (first < offset and isinstance(tags_code, list) and offset in tags_code[::ENTRY_FIELDS])
+            for _, first, _, tags_code, _ in pending[behind:]
+        )
 
     def walk_to(self, offset: int) -> Generator[None, None, memoryview | None]:
         """Walk from the file's start to `offset`, with a pause after each step; return the record, or None without one.

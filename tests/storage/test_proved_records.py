@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.storage.appending.test_appender import plain
 from tests.storage.conftest import START_MS, OpenFileStore, message, put
 from tests.storage.test_retention import EMPTY, age
 from tests.support.forged_records import forged_body
@@ -46,6 +47,21 @@ def test_a_record_is_found_before_it_is_visible(any_store: Any) -> None:
     found = [any_store.look_message(result.physical_offset) for result in results]
     assert [decode_message(one).body for one in found] == [b"a", b"b"]
     any_store.dispatch()
+
+
+@pytest.mark.parametrize("queue_ids", [(0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 1, 1, 0), (1, 0, 2, 0, 1)])
+def test_records_put_together_for_several_queues_are_found_before_they_are_visible(
+    open_store: OpenFileStore, queue_ids: tuple[int, ...]
+) -> None:
+    """A place inside of one is none."""
+    store = open_store()
+    put(store, *(message(queue_id=number) for number in range(3)))
+    store.put_message(message())
+    places = store.put_plain(plain(queue_ids, b"hello")).physical_offsets[: len(queue_ids)]
+    store.put_message(message())
+    assert [store.look_message(place) is not None for place in places] == [True] * len(queue_ids)
+    assert [store.look_message(place + 1) for place in places] == [None] * len(queue_ids)
+    store.dispatch()
 
 
 @pytest.mark.parametrize("sys_flag", [0, 0x4], ids=["of a deleted topic", "in no queue"])
