@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -92,3 +93,10 @@ def test_a_client_program_that_ends_says_why(tmp_path: Path) -> None:
     with pytest.raises(PeerFailed, match=r"the peer ended: answer to command 1\nlibrary crashed"):
         peer.request("send")
     peer.close()
+
+
+def test_processes_that_choose_ports_at_once_get_ports_of_their_own() -> None:
+    program = "from interop.peers.process import free_port; print(*(free_port() for _ in range(100)))"
+    children = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    ports = [int(word) for child in children for word in child.communicate()[0].split()]
+    assert len({port + near for port in ports for near in range(-2, 2)}) == 4 * 4 * 100

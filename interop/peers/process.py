@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import os
 import random
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -34,19 +37,36 @@ def wait_until(promise: Callable[[], object], what: str | Callable[[], str], sec
 
 PORTS = range(12_000, 32_000)
 """Below those that the system gives to outgoing connections, which could take a port between its choice and its use."""
+NEIGHBOURS = 4
+"""A broker's ports: two below its own (one is the fast port), and the one above it (HA port)."""
+LAST_BLOCK = Path(tempfile.gettempdir()) / f"mq-test-ports-{os.getuid()}"
+"""The number of the ports that were given last. All test processes of a user count on from it."""
+
+
+def next_block() -> int:
+    """Return the first of NEIGHBOURS ports that no test process has been given lately: the others may not be open yet."""
+    with LAST_BLOCK.open("a+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        file.seek(0)
+        blocks = len(PORTS) // NEIGHBOURS
+        last = file.read()
+        block = (int(last) + 1) % blocks if last else random.randrange(blocks)
+        file.truncate(0)
+        file.write(str(block))
+    return PORTS[block * NEIGHBOURS]
 
 
 def free_port() -> int:
     """A loopback port that is free together with the two below and the one above it (fast port and HA port)."""
     for _ in range(100):
         with contextlib.ExitStack() as probes:
-            port = random.choice(PORTS)
+            first = next_block()
             try:
-                for neighbour in range(port - 2, port + 2):
-                    probes.enter_context(socket.socket()).bind(("127.0.0.1", neighbour))
+                for port in range(first, first + NEIGHBOURS):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return port
+            return first + 2
     raise PeerFailed("no four neighbouring free ports on loopback")
 
 
