@@ -6,6 +6,7 @@ over the file's records skips it, because each record tells where the next one b
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Generator
 from mmap import mmap
@@ -56,12 +57,15 @@ class ProvedRecords:
         return entry is not None and entry[0] == offset
 
     def _is_pending(self, offset: int) -> bool:
-        """Return whether a record waits at `offset`. Items are in the order of their ends; those put together may overlap."""
+        """Return whether a record waits at `offset`.
+
+        Items are in the order of their ends. Those put together have one store timestamp, and may lie between each other.
+        """
         pending = self._dispatcher.pending
-        behind = bisect_right(pending, offset, key=lambda one: one[1] + one[2])
+        behind = pending[bisect_right(pending, offset, key=lambda one: one[1] + one[2]) :]
         return any(
             offset == first or (first < offset and isinstance(tags_code, list) and offset in tags_code[::ENTRY_FIELDS])
-            for _, first, _, tags_code, _ in pending[behind:]
+            for _, first, _, tags_code, _ in itertools.takewhile(lambda one: one[4] == behind[0][4], behind)
         )
 
     def walk_to(self, offset: int) -> Generator[None, None, memoryview | None]:
