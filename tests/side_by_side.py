@@ -3,7 +3,8 @@
 python -m tests.side_by_side
 
 The output of the first lane comes as it is made, that of the others when the first has ended. Every failure counts: no test runs
-a second time. Each run of pytest ends with the reasons for which tests were skipped. Ends with 1 if anything failed.
+a second time. Each run of pytest ends with its slowest tests, and with the reasons for which tests were skipped. Ends with 1
+if anything failed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from interop.recorded import DATE_OF_RECORDING
 
 ROOT = Path(__file__).parents[1]
-PYTEST = (sys.executable, "-m", "pytest", "-rs")
+PYTEST = (sys.executable, "-m", "pytest", "-rs", "--durations=20")
 BOUNDARY = "test_n"
 """Tests with peers in files before this name are the first half. Both halves then end at about the same time."""
 Lane = Mapping[str, Sequence[str]]
