@@ -192,3 +192,16 @@ def test_messages_of_several_sizes_are_not_said_to_be_alike() -> None:
     batch = encode_entry(1, b"body", b"") + encode_entry(2, b"longer", b"")
     assert read_columns(batch) == ((1, 2), (b"body", b"longer"), (b"", b""), False)
     assert read_columns(b"") == ((), (), (), False)
+
+
+def test_entries_of_other_lengths_may_look_alike() -> None:
+    """Where the second entry's properties would have their length, its body has the same bytes as one."""
+    data = encode_entry(0, b"ab", b"cd") + encode_entry(0, b"ab\0\2", b"")
+    assert read_columns(data) == ((0, 0), (b"ab", b"ab\0\2"), (b"cd", b""), False)
+
+
+def test_an_entry_has_as_many_properties_as_fit_its_length() -> None:
+    most = b"p" * 32767
+    assert read_batch(encode_entry(0, b"", most)) == [(0, b"", most)]
+    with pytest.raises(RecordError, match="at most 32767"):
+        encode_entry(0, b"", most + b"p")

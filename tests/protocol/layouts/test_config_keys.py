@@ -50,6 +50,10 @@ def test_json_is_the_only_kind_of_value() -> None:
         json_of(b"\x02{}")
 
 
+def test_a_key_without_a_name_is_of_its_table() -> None:
+    assert data_key(TOPIC_KEY[:4]) == (TableId.TOPIC, b"")
+
+
 @pytest.mark.parametrize("rest", [b"", b"\x00\x09short", b"\x00\x02\xff\xfe"])
 def test_damaged_names_are_refused(rest: bytes) -> None:
     with pytest.raises(ConfigKeyError):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -153,3 +154,14 @@ def test_session_in_which_reports_count_is_read_from_any_split_of_the_stream(cut
     assert reports in ([5, 9], [9])
     assert set(sessions) <= {0, -77, 2**62}
     assert sessions[-1] == 2**62
+
+
+def test_pieces_of_a_transfer_are_joined_when_it_is_whole() -> None:
+    """Joining them at each piece would copy a large transfer as often as it has pieces."""
+    stream = encode([Transfer(0, memoryview(b"first")), Transfer(5, memoryview(bytes(1000)))])
+    decoder = TransferDecoder()
+    with patch.object(TransferDecoder, "_cut", autospec=True, side_effect=TransferDecoder._cut) as cut:
+        pieces = [stream[start : start + 20] for start in range(0, len(stream), 20)]
+        found = [transfer.physical_offset for piece in pieces for transfer in decoder.receive_data(piece)]
+    assert found == [0, 5]
+    assert cut.call_count <= 3

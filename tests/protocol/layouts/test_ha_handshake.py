@@ -32,6 +32,12 @@ def test_both_sides_prove_the_secret_and_keep_what_follows() -> None:
     assert SECRET.encode() not in master.challenge + proof + answer[0]
 
 
+def test_heads_are_those_of_nodes_of_earlier_versions() -> None:
+    master, slave = pair()
+    assert master.challenge[:12].hex() == "b7beacbabcadbaac7fffff00"
+    assert slave.receive_data(master.challenge)[0][:8].hex() == "b7beacbabcadbaab"
+
+
 def test_every_split() -> None:
     for cut in range(PROOF_BYTES):
         master, slave = pair()

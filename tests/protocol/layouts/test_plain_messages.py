@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from unittest.mock import patch
 
 import attrs
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts import plain_messages
 from twisted_mq.protocol.layouts.plain_messages import decode_plain_messages
 from twisted_mq.protocol.layouts.record_codec import decode_message, encode_record
 from twisted_mq.protocol.messages.message import MessageExt, note, with_more
@@ -56,6 +58,26 @@ def test_any_records_up_to_the_first_that_is_not_plain(records: list[bytes], cut
 
 def record(offset: int = 0) -> bytes:
     return encode_record(b"T", b"body", b"KEYS\x01k\x02", 1, offset, 3, 4, bytes(8), 5, bytes(8))
+
+
+def test_lengths_that_are_alike_are_read_once() -> None:
+    with patch.object(plain_messages, "span_values", wraps=plain_messages.span_values) as spans:
+        messages, _ = decode_plain_messages(record(7) + record(8) + record(9))
+    assert ([one.queue_offset for one in messages], spans.call_count) == ([7, 8, 9], 1)
+
+
+def test_a_record_without_a_body_is_plain() -> None:
+    empty = encode_record(b"T", b"", b"KEYS\x01k\x02", 1, 8, 3, 4, bytes(8), 5, bytes(8))
+    messages, end = decode_plain_messages(record(7) + empty + record(9))
+    assert ([one.body for one in messages], end) == ([b"body", b"", b"body"], 2 * len(record()) + len(empty))
+
+
+@pytest.mark.parametrize("place", [-9, -14], ids=["length of the properties", "last byte of the body"])
+def test_it_ends_before_a_damaged_record(place: int) -> None:
+    damaged = bytearray(record(8))
+    damaged[place] += 1
+    messages, end = decode_plain_messages(record(7) + bytes(damaged) + record(9))
+    assert ([one.queue_offset for one in messages], end) == ([7], len(record()))
 
 
 def test_it_begins_at_an_offset() -> None:

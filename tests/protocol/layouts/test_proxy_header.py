@@ -59,9 +59,18 @@ def test_header_is_read_once_it_is_whole(header: bytes) -> None:
     assert read_proxy_header(header + b"PRI * HTTP/2.0") == ProxyHeader(len(header), HEADERS[header])
 
 
+def test_commands_are_those_of_the_specification() -> None:
+    """0x20 is LOCAL, 0x21 is PROXY."""
+    signature = bytes.fromhex("0d0a0d0a000d0a515549540a")
+    assert read_proxy_header(signature + b"\x20\x00\x00\x00") == ProxyHeader(16, None)
+    client = b"\x21\x11\x00\x0c" + bytes((192, 0, 2, 1, 192, 0, 2, 9, 0, 7, 0, 8))
+    assert read_proxy_header(signature + client) == ProxyHeader(28, ("192.0.2.1", 7))
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        b"PROXY TCP4 192.0.2.\xe9 192.0.2.9 1 8081\r\n",
         b"PROXY TCP4 192.0.2.1\r\n",
         b"PROXY TCP4 192.0.2.1 192.0.2.9 65536 8081\r\n",
         b"PROXY TCP4 192.0.2.1 192.0.2.9 -1 8081\r\n",

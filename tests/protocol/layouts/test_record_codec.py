@@ -350,3 +350,9 @@ def test_no_damaged_record_raises_anything_else(data: st.DataObject, sys_flag: i
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     read_all(bytes(raw[: data.draw(st.integers(0, len(raw)))]))
     read_all(bytes(raw))
+
+
+def test_a_wrong_crc_of_all_ones_is_refused() -> None:
+    """The body's CRC has no bit above these, so that it is not changed to the one in the record by setting them all."""
+    with pytest.raises(RecordError, match="the record says 2147483647"):
+        decode_message(encode_record(b"T", b"yes", b"", **RECORD, body_crc=0x7FFF_FFFF))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import construct
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twisted_mq.protocol.errors import CommandError
 from twisted_mq.protocol.wire.extfields import (
     EXT_FIELD,
     SHORT_LENGTH,
@@ -49,3 +51,9 @@ def test_parts_of_a_field_are_as_declared(name: str, value: bytes) -> None:
     whole = EXT_FIELD.build({"name": name.encode(), "value": value})
     assert binary_name(name) + value_length(len(value)) + value == whole
     assert binary_name(name) + SHORT_LENGTH % len(value) + value == whole
+
+
+@pytest.mark.parametrize("size", [1, 1 << 8, 1 << 16, 1 << 24])
+def test_a_value_that_leads_past_the_end_is_refused_with_its_size(size: int) -> None:
+    with pytest.raises(CommandError, match=f"a value of {size} bytes"):
+        decode_binary_fields(binary_name("a") + value_length(size))

@@ -372,3 +372,17 @@ def test_answers_read_from_every_form() -> None:
     for form in FORMS.values():
         assert decode_header(SendMessageResponseHeader, form(encode_header(sent))) == sent
         assert decode_header(PullMessageResponseHeader, form(encode_header(pulled))) == pulled
+
+
+def test_fields_of_a_header_that_comes_again_and_again_are_not_cut_apart() -> None:
+    read = fast_header(QueryConsumerOffsetRequestHeader)
+    fields = {"consumerGroup": "again and again", "topic": "T"}
+    for number in range(100, 140):
+        read(binary_command({**fields, "queueId": str(number)}))
+    with patch.object(msgspec, "convert", side_effect=AssertionError("cut apart")):
+        assert read(binary_command({**fields, "queueId": "777"})).queue_id == 777
+
+
+def test_commands_with_the_same_header_are_two_commands() -> None:
+    header = GetMaxOffsetRequestHeader(topic="T", queue_id=1)
+    assert len({TypedCommand(30, 1, header=header), TypedCommand(30, 1, header=header)}) == 2

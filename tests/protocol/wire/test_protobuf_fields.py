@@ -49,6 +49,11 @@ def test_numbers_of_fixed_length_are_passed_over() -> None:
     assert [has_more_fields(data, {}, most) for most in (2, 3)] == [True, False]
 
 
+def test_a_field_of_an_unknown_kind_is_the_last_one() -> None:
+    """The tag is the largest that takes one byte."""
+    assert [has_more_fields(b"\x08\x01\x7f", {}, most) for most in (1, 2)] == [True, False]
+
+
 def test_length_of_three_bytes_says_where_the_next_field_begins() -> None:
     data = b"\x0a\x81\x80\x01" + bytes((1 << 14) + 1) + b"\x08\x01"
     assert [has_more_fields(data, {}, most) for most in (1, 2)] == [True, False]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from twisted_mq.protocol.errors import CommandError, FrameError, FrameTooLarge
 from twisted_mq.protocol.wire import framing
-from twisted_mq.protocol.wire.command import RemotingCommand
-from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame, frame
+from twisted_mq.protocol.wire.command import WITHOUT_REMARK, RemotingCommand, SerializeType
+from twisted_mq.protocol.wire.extfields import encode_binary_fields
+from twisted_mq.protocol.wire.framing import HEAD_BYTES, FrameDecoder, encode_frame, frame
 from twisted_mq.protocol.wire.shapes import (
     LEARN_AGAIN,
     LEARN_EVERY,
@@ -113,6 +114,20 @@ def test_columns_of_requests_that_are_alike_say_so(body: bytes) -> None:
     assert other.columns(1, 4) == ([*zip(*other.rows[1:4], strict=True)], False)
 
 
+def test_requests_without_a_body_are_part_of_a_streak_with_others() -> None:
+    assert len(rows_of([b"x", b"", b"xy", b"", b"x", b"xyz"])) == 6
+
+
+def test_requests_that_are_alike_say_so_before_others_of_another_code() -> None:
+    decoder = FrameDecoder(shapes=Shapes(VARYING))
+    decoder.receive(send() * 20)
+    others = encode_frame(RemotingCommand(11, 1, language="JAVA", ext_fields={"topic": "T"})) * 20
+    (streak, *_) = decoder.receive(send() * 6 + others)
+    assert isinstance(streak, Streak)
+    _, are_alike = streak.columns(0, 6)
+    assert (len(streak), are_alike) == (6, True)
+
+
 @pytest.mark.parametrize("place", [1, 2, 5])
 def test_rows_end_before_a_frame_that_has_the_same_lengths_and_is_no_send_of_the_shape(place: int) -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))
@@ -177,8 +192,9 @@ def test_a_part_that_is_not_what_it_has_to_be_damages_the_stream(count: int) -> 
     decoder.receive(send() * 2)
     data = send() * (count - 1) + send().replace(b'"opaque":1001', b'"opaque":0001')
     if count < MIN_STREAK:
-        with pytest.raises(FrameError):
+        with pytest.raises(FrameError) as raised:
             decoder.receive(data + send(b="U"))
+        assert [command.opaque for command in raised.value.commands] == [1001] * (count - 1)
         return
     (streak,) = decoder.receive(data)
     assert isinstance(streak, Streak)
@@ -280,7 +296,22 @@ def test_only_headers_as_clients_write_them_have_a_shape(before: bytes, after: b
 def test_headers_and_bodies_past_the_limits_have_no_shape() -> None:
     assert has_shape([send(body=b"x" * MAX_BODY_BYTES)])
     assert not has_shape([send(body=b"x" * (MAX_BODY_BYTES + 1))])
-    assert not has_shape([send(a="x" * MAX_HEADER_BYTES)])
+    most = MAX_HEADER_BYTES - (len(send(a="")) - HEAD_BYTES - len(b"hello"))
+    assert has_shape([send(a="x" * most)])
+    assert not has_shape([send(a="x" * (most + 1))])
+
+
+def test_a_header_with_one_field_twice_has_no_shape() -> None:
+    header = send(1, 1)[HEAD_BYTES : -len(b"hello")]
+    again = encode_binary_fields({"e": "1"})
+    fields = RemotingCommand(CODE, 1, language="JAVA", serialize_type=SerializeType.ROCKETMQ,
+                             raw_ext_fields=header[WITHOUT_REMARK.size :] + again)  # fmt: skip
+    assert not has_shape([encode_frame(fields)])
+
+
+@pytest.mark.parametrize(("digits", "expected"), [(18, True), (19, False)])
+def test_numbers_that_may_be_too_large_have_no_shape(digits: int, expected: bool) -> None:
+    assert has_shape([send(g="1" * digits)]) is expected
 
 
 def test_other_codes_are_not_learned() -> None:

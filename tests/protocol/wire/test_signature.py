@@ -30,6 +30,12 @@ def test_the_values_are_signed_in_the_order_of_their_names_then_the_body() -> No
     assert signature_of(fields, b"\xffbody", "secret-of-ada") == hmac_of(b"ada2T\xffbody")
 
 
+@pytest.mark.parametrize("size", [63, 64, 65])
+def test_a_secret_longer_than_a_block_is_hashed_first(size: int) -> None:
+    expected = base64.b64encode(hmac.digest(b"k" * size, b"T", "sha1")).decode()
+    assert signature_of({"topic": "T"}, b"", "k" * size) == expected
+
+
 def test_names_are_sorted_as_java_does() -> None:
     """A character outside the basic plane is a pair of surrogates there, and stands before U+FF21."""
     assert signature_of({"\uff21": "1", "\U0001f600": "2"}, b"", "secret-of-ada") == hmac_of(b"21")
