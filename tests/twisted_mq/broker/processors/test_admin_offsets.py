@@ -58,6 +58,14 @@ def test_reset_below_zero_goes_to_the_end() -> None:
     assert offsets_of(reset(peer)) == {0: 5, 1: 0, 2: 0, 3: 0}
 
 
+@pytest.mark.parametrize("offset", [0, 5])
+def test_reset_goes_to_the_first_message_or_behind_the_last(offset: int) -> None:
+    broker, peer = broker_with_messages()
+    broker.controller.groups.find("C")
+    assert offsets_of(reset(peer, queueId=0, offset=offset)) == {0: offset}
+    assert broker.controller.offsets.query("C", "T", 0) == offset
+
+
 def test_reset_sends_the_next_pull_there_and_ignores_commits_until_then() -> None:
     broker, peer = broker_with_messages()
     pull(peer, consumerGroup="C")

@@ -59,6 +59,16 @@ def test_runtime_info_counts_what_was_sent_and_pulled() -> None:
     assert (table["brokerVersionDesc"], table["runtime"]) == ("V5_3_3", "[ 0 days, 0 hours, 0 minutes, 1 seconds ]")
 
 
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_average_size_is_that_of_the_stored_records(count: int) -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    for _ in range(count):
+        send(peer)
+    average = broker.store.max_physical_offset() / (count or 1)
+    assert decode_body(KVTable, peer.ask(28).body).table["putMessageAverageSize"] == str(average)
+
+
 def test_nothing_waits_and_there_is_no_transient_pool() -> None:
     """As Apache's idle broker says it: the greatest number of 32 bits means that there is no pool."""
     table = decode_body(KVTable, BrokerInMemory().connect().ask(28).body).table

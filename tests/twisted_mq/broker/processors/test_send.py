@@ -12,11 +12,13 @@ from tests.support.broker import BrokerInMemory, Peer
 from twisted_mq.broker.processors.send import SendMessageProcessor
 from twisted_mq.broker.processors.send_batch import BatchSends
 from twisted_mq.protocol.bodies import TopicConfig
+from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.batch_entry import encode_batch, encode_entry
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import Message
 from twisted_mq.protocol.requests.registry import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
+from twisted_mq.protocol.wire.header_codec import TypedCommand, decode_header, encode_header
 from twisted_mq.storage.interfaces import PutResult, PutStatus
 
 NAMES = {"group": "a", "topic": "b", "default": "c", "queues": "d", "queue": "e", "sys_flag": "f", "born": "g",
@@ -151,6 +153,29 @@ def test_batch_is_stored_back_to_back_and_each_message_keeps_its_own_key() -> No
     assert [one.queue_offset for one in found] == [0, 1, 2]
     assert (found[0].properties["TAGS"], found[0].properties["WAIT"], found[2].flag) == ("A", "true", 9)
     assert answer.ext_fields["msgId"].split(",") == [one.msg_id for one in found]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_each_message_of_a_batch_is_counted(count: int) -> None:
+    broker = BrokerInMemory()
+    body = encode_batch([Message("T", b"one")] * count)
+    assert broker.connect().ask(RequestCode.SEND_BATCH_MESSAGE, fields(batch="true"), body).code == 0
+    statistics = broker.controller.statistics
+    assert (statistics.put_messages, statistics.puts["T"][0].messages) == (count, count)
+
+
+def test_a_send_that_is_handed_on_is_answered_with_a_header_that_is_handed_back() -> None:
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    send(peer)
+    header = decode_header(SendMessageRequestHeaderV2, RemotingCommand(310, ext_fields=fields()))
+    answer = broker.processors[310](peer.channel, TypedCommand(310, 7, body=b"handed", header=header))
+    assert isinstance(answer, TypedCommand) and answer.header is not None
+    assert (answer.code, answer.opaque, answer.is_response) == (0, 7, True)
+    broker.controller.dispatch()
+    _, message = stored(broker)
+    told = {"msgId": message.msg_id, "queueId": "0", "queueOffset": "1", "transactionId": "KEY0"}
+    assert (message.body, encode_header(answer.header)) == (b"handed", told)
 
 
 def test_batch_cut_off_is_refused_whole() -> None:
