@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.broker import BrokerInMemory, Peer
 from tests.support.captures import frames
+from tests.twisted_mq.broker.test_long_answers import turn
+from twisted_mq import turns
 from twisted_mq.broker.clients.change_notices import NOTICES_OF_SLICE
 from twisted_mq.broker.clients.consumer_manager import ConsumerManager
 from twisted_mq.broker.clients.producer_manager import GROUPS_OF_SLICE
@@ -437,3 +439,24 @@ def test_a_name_that_is_too_long_is_refused_by_its_member(member: str, heartbeat
     answer = broker.connect().ask(RequestCode.HEART_BEAT, body=encode_body(heartbeat))
     assert (answer.code, str(answer.remark).partition("=")[0]) == (ResponseCode.INVALID_PARAMETER, member)
     assert broker.controller.producers.groups == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "more_turns"), [(GROUPS_OF_SLICE - 1, 0), (GROUPS_OF_SLICE, 3), (2 * GROUPS_OF_SLICE, 5)]
+)
+def test_a_heartbeat_of_many_consumers_lets_others_have_their_turn(
+    monkeypatch: pytest.MonkeyPatch, count: int, more_turns: int
+) -> None:
+    """Once for so many while retry topics are looked for, once while they are registered, and once behind the first turn."""
+    monkeypatch.setattr(turns, "SLICE_SECONDS", 0.0)
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    body = encode_body(HeartbeatData(client_id="c1", consumer_data_set=[consumer(f"G{n}") for n in range(count)]))
+    beating = RemotingCommand(RequestCode.HEART_BEAT, body=body, language="JAVA")
+    for _ in range(2):
+        taken = 0
+        peer.send(beating)
+        while not any(one.is_response for one in peer.received()):
+            assert turn(broker.clock)
+            taken += 1
+    assert (taken, len(members(broker, f"G{count - 1}"))) == (more_turns, 1)

@@ -201,3 +201,9 @@ def test_a_queue_is_held_by_one_client_until_it_is_freed_or_60_s_went_by() -> No
 def test_a_lock_that_cannot_be_read_is_refused(code: int) -> None:
     answer = broker_with().connect().ask(code, body=b"{")
     assert (answer.code, bool(answer.remark)) == (ResponseCode.SYSTEM_ERROR, True)
+
+
+@pytest.mark.parametrize(("length", "code"), [(255, 0), (256, ResponseCode.INVALID_PARAMETER)])
+def test_names_of_groups_that_lock_are_bounded(length: int, code: int) -> None:
+    body = LockBatchRequestBody(consumer_group="G" * length, client_id="c", mq_set=QUEUES[:1])
+    assert broker_with().connect().ask(RequestCode.LOCK_BATCH_MQ, body=encode_body(body)).code == code

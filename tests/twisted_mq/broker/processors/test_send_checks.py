@@ -33,3 +33,12 @@ def test_broker_that_does_not_accept_sends_yet_says_from_when_on_to_the_millisec
     answer = send(broker.connect())
     expected = r"broker unable to service, until 2\d{3}-\d\d-\d\d \d\d:\d\d:00,123"
     assert (answer.code, bool(re.fullmatch(expected, answer.remark or ""))) == (ResponseCode.SYSTEM_ERROR, True)
+
+
+@pytest.mark.parametrize(("queue", "code"), [("7", 0), ("8", ResponseCode.INVALID_PARAMETER)])
+def test_queues_of_a_send_are_those_of_its_topic(queue: str, code: int) -> None:
+    """A topic has as many queues as there are to write or to read, whichever are more."""
+    broker = BrokerInMemory()
+    broker.controller.topics.update([TopicConfig(topic_name="T", read_queue_nums=8, write_queue_nums=4)])
+    answer = send(broker.connect(), queue=queue)
+    assert (answer.code, f"queueId[{queue}] is illegal" in (answer.remark or "")) == (code, code != 0)

@@ -464,3 +464,18 @@ def test_a_header_that_is_no_json_closes_the_connection() -> None:
     peer.channel.dataReceived(b"".join(frames).replace(b'"opaque":1005', b'"opaque":0005'))
     assert [answer.opaque for answer in peer.received()] == [1000, 1001, 1002, 1003, 1004]
     assert peer.transport.disconnecting
+
+
+def test_sends_that_are_not_taken_together_while_topics_are_static_are_counted() -> None:
+    broker = BrokerInMemory()
+    reads = [b"".join(sends(40)[start : start + 8]) for start in range(0, 40, 8)]
+    outcome(broker, sends(1))  # the topic is there
+    peer = broker.connect()
+    for read in reads[:3]:  # the shape is known
+        peer.channel.dataReceived(read)
+    together, left = taken_by(broker)
+    assert together > 0 and broker.served.columns is not None
+    broker.served.columns.may_take = False
+    for read in reads[3:]:
+        peer.channel.dataReceived(read)
+    assert taken_by(broker) == (together, {**left, "topics are static": 16})

@@ -11,17 +11,20 @@ from tests.support.broker import BrokerInMemory
 from tests.twisted_mq.broker.processors.test_send import fields
 from tests.twisted_mq.broker.processors.test_send_columns import outcome, sends
 from twisted_mq.broker.processors.send_handed import HandedSends
+from twisted_mq.protocol.bodies import TopicConfig
 from twisted_mq.protocol.codes import RequestCode
 
 
+@pytest.mark.parametrize("filter_type", ["SINGLE_TAG", "MULTI_TAG"])
 @pytest.mark.parametrize("tags", ["", "A"])
 @pytest.mark.parametrize("count", [1, 3])
-def test_log_queues_and_counts_are_those_of_sends(count: int, tags: str) -> None:
+def test_log_queues_and_counts_are_those_of_sends(count: int, tags: str, filter_type: str) -> None:
     sent, handed = BrokerInMemory(), BrokerInMemory()
     more = f"TAGS\x01{tags}\x02" if tags else ""
     reads = sends(1 + count, properties=more, queue_id=1)
     for broker in (sent, handed):
-        outcome(broker, reads[:1])  # the topic is there
+        broker.controller.topics.update([TopicConfig(topic_name="T", topic_filter_type=filter_type)])
+        outcome(broker, reads[:1])
     _, *expected = outcome(sent, reads[1:])
     assert handed.served.columns is not None
     offsets = HandedSends(handed.served.columns).put(
