@@ -231,6 +231,8 @@ def test_no_subcommand_is_left_out() -> None:
 @pytest.mark.parametrize("command", SAMPLED)
 def test_rates_have_apaches_shape(stage: Stage, cluster: Cluster, our_client_process: OurPeer, command: str) -> None:
     topic = stage.names["TOPIC"]
+    stage.send("counted", 0)  # rates are those of the last minute
+    wait_until(lambda: stage.all_is_consumed("GROUP"), "the group has taken it")
 
     def is_counted() -> bool:
         return topic in stage.run("statsAll -a -t TOPIC")
