@@ -100,8 +100,8 @@ class Registration:
     static_topics: StaticTopics | None = None
     ordering: Ordering = attrs.field(factory=Ordering)
     version_of_start: int = 0
-    """A number that is drawn at each start and added to each version, which counts the changes of one process. Without it a name
-    server that has not noticed the end of the last process would ignore topics in a version that it knows from that one."""
+    """A number drawn at each start and added to each version. Versions count the changes of one process. A name server may not
+    have noticed the end of the last process. Without this number it could take a new version for one that it knows."""
     on_answer: list[Callable[[dict[str, str]], None]] = attrs.field(factory=list)
     """Called with the fields of each answer; they name the master to a slave (haServerAddr, masterAddr)."""
     log = Logger()

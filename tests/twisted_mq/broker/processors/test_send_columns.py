@@ -144,7 +144,7 @@ def test_what_comes_of_any_sends_is_what_comes_of_them_one_by_one(
 def assert_same_one_by_one(
     folder: Path, given: Sequence[Sent], *, least: int, configs: Sequence[TopicConfig] = ()
 ) -> None:
-    """What comes of reads of 40 sends is what comes of them one by one, and `least` are taken together."""
+    """Send in reads of 40, once together and once one by one. Both have the same outcome, and `least` sends go together."""
     frames = [frame(number, message) for number, message in enumerate(given)]
     reads = [b"".join(frames[start : start + 40]) for start in range(0, len(frames), 40)]
     outcomes = []
