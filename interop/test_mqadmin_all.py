@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -24,11 +23,12 @@ from interop.mqadmin_commands import (
     keys_of,
     shape_of,
 )
-from interop.peers.clients import Clients, JavaPeer, OurPeer, Producer, PushConsumer, unique
-from interop.peers.process import PeerFailed, wait_until
+from interop.peers.clients import Clients, JavaPeer, OurPeer, Producer, unique
+from interop.peers.process import wait_until
 from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, Cluster, running
 from interop.peers.servers import COMMANDS as SERVERS
 from interop.peers.toolchain import java_command
+from interop.peers.waiting import consume_for_good, has_committed_all
 from interop.recorded import Recording
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.cli.admin.registry import find_sub_command, sub_commands
@@ -43,18 +43,6 @@ RECORDED = Recording.named("mqadmin")
 
 KEYS_OF_STATUS = "keys of brokerStatus"
 BODIES = [f"body {number}" for number in range(8)]
-
-
-TRIES = 3
-
-
-def eventually(holds: Callable[[], bool], seconds: float) -> bool:
-    """Return True if a condition becomes true in time."""
-    try:
-        wait_until(holds, "it holds", seconds)
-    except PeerFailed:
-        return False
-    return True
 
 
 @attrs.define(eq=False)
@@ -100,26 +88,9 @@ class Stage:
         connected = self.run("consumerConnection -g GROUP")
         (self.names["CLIENT"],) = re.findall(r"\d+\.\d+\.\d+\.\d+@\S+", connected)
 
-    def consume_all(self, group: str) -> PushConsumer:
-        """A consumer that has taken all messages; its stop commits the offsets."""
-        consumer = self.clients.push_consumer(group, self.names["TOPIC"])
-        consumer.wait_bodies(set(BODIES))
-        return consumer
-
     def consume_for_good(self, group: str) -> None:
-        """Take all messages until the broker knows; `group` is a word of `names`.
-
-        A consumer that is stopped before its last listener call has returned does not commit that message, and its
-        last commit is a one-way request: then another consumer takes what is left.
-        """
-        consumer = self.consume_all(self.names[group])
-        for _ in range(TRIES):
-            time.sleep(1)
-            consumer.stop()
-            if eventually(lambda: self.all_is_consumed(group), 10):
-                return
-            consumer = self.clients.push_consumer(self.names[group], self.names["TOPIC"])
-        raise AssertionError(f"the offsets of {self.names[group]} are not committed after {TRIES} consumers")
+        """Take all messages until the broker knows; `group` is a word of `names`."""
+        consume_for_good(self.clients, self.java, self.names[group], self.names["TOPIC"], BODIES)
 
     def send(self, body: str, number: int) -> str:
         """Send one more message; returns its body."""
@@ -129,8 +100,7 @@ class Stage:
 
     def all_is_consumed(self, group: str) -> bool:
         """Return True if the group's offsets are committed; `group` is a word of `names`."""
-        printed = self.run(f"consumerProgress -g {group} -t TOPIC")
-        return printed.count(f"{BROKER_NAME} ") == 4 and "Diff Total: 0" in printed
+        return has_committed_all(self.java, self.names["NAMESRV"], self.names[group], self.names["TOPIC"])
 
     def _make_files(self) -> None:
         topics = self.directory / "topics.json"

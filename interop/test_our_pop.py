@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interop.peers.clients import Clients, JavaPeer, bodies
 from interop.peers.process import wait_until
-from interop.peers.servers import BROKER_NAME, Cluster
-from interop.peers.waiting import ALL_QUEUES, wait_split
+from interop.peers.servers import Cluster
+from interop.peers.waiting import ALL_QUEUES, has_committed_all, wait_split
 from interop.test_pop import INVISIBLE_MS, popping, pytestmark, set_mode, taken, wait_popping
 
 __all__ = ["popping", "pytestmark"]
@@ -63,11 +63,9 @@ def test_what_our_consumer_acknowledged_does_not_come_to_who_pulls_later(
     producer.send_all(topic, popped)
     first.wait_bodies(set(popped))
 
-    def is_committed() -> bool:
-        printed = java.mqadmin("consumerProgress", "-n", cluster.name_server, "-g", popping, "-t", topic)
-        return printed.count(f"{BROKER_NAME} ") == 4 and "Diff Total: 0" in printed
-
-    wait_until(is_committed, "the broker has committed what was popped")
+    wait_until(
+        lambda: has_committed_all(java, cluster.name_server, popping, topic), "the broker has committed what was popped"
+    )
     first.stop()
     set_mode(java, cluster, topic, popping, "PULL")
     puller = our_clients.pop_consumer(popping, topic)

@@ -10,7 +10,7 @@ import pytest
 from interop.peers.clients import Clients, JavaPeer, PopConsumer, bodies
 from interop.peers.process import wait_until
 from interop.peers.servers import BROKER_NAME, Cluster
-from interop.peers.waiting import ALL_QUEUES, wait_split
+from interop.peers.waiting import ALL_QUEUES, has_committed_all, wait_split
 
 pytestmark = pytest.mark.peer
 
@@ -110,11 +110,9 @@ def test_acknowledged_messages_do_not_come_to_the_next_consumer(
     producer.send_all(topic, popped)
     first.wait_bodies(set(popped))
 
-    def is_committed() -> bool:
-        printed = java.mqadmin("consumerProgress", "-n", cluster.name_server, "-g", popping, "-t", topic)
-        return printed.count(f"{BROKER_NAME} ") == 4 and "Diff Total: 0" in printed
-
-    wait_until(is_committed, "the broker has committed what was popped")
+    wait_until(
+        lambda: has_committed_all(java, cluster.name_server, popping, topic), "the broker has committed what was popped"
+    )
     first.stop()
     set_mode(java, cluster, topic, popping, "PULL")
     puller = java_clients.pop_consumer(popping, topic)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from interop.peers.clients import Clients, Producer, bodies
+from interop.peers.clients import Clients, JavaPeer, Producer, bodies
 from interop.peers.line_peer import PeerError
 from interop.peers.process import wait_until
 from interop.peers.servers import Cluster
-from interop.peers.waiting import stored
+from interop.peers.waiting import consume_for_good, stored
 
 pytestmark = pytest.mark.peer
 
@@ -25,29 +25,23 @@ def accepted(producer: Producer, topic: str, text: str) -> bool:
         return False
 
 
-def consume_and_leave(clients: Clients, topic: str, group: str, expected: list[str]) -> list[str]:
-    """A consumer comes, takes what is there for its group, and shuts down. Returns the bodies it took."""
-    consumer = clients.push_consumer(group, topic)
-    consumer.wait_bodies(set(expected))
-    consumer.stop()
-    return sorted(bodies(consumer.messages))
-
-
-def test_a_consumer_that_comes_back_goes_on_where_it_stopped(java_clients: Clients, topic: str, group: str) -> None:
+def test_a_consumer_that_comes_back_goes_on_where_it_stopped(
+    java: JavaPeer, java_clients: Clients, topic: str, group: str
+) -> None:
     producer = java_clients.producer()
     producer.send_all(topic, texts("first"))
-    assert consume_and_leave(java_clients, topic, group, texts("first")) == sorted(texts("first"))
+    assert consume_for_good(java_clients, java, group, topic, texts("first")) == sorted(texts("first"))
     producer.send_all(topic, texts("second"))
-    assert consume_and_leave(java_clients, topic, group, texts("second")) == sorted(texts("second"))
+    assert consume_for_good(java_clients, java, group, topic, texts("second")) == sorted(texts("second"))
 
 
 def test_offsets_messages_and_topics_survive_a_restart_of_the_broker(
-    java_clients: Clients, cluster: Cluster, topic: str, group: str
+    java: JavaPeer, java_clients: Clients, cluster: Cluster, topic: str, group: str
 ) -> None:
     """A stopped broker leaves no abort file; started again it serves what it had, and the group goes on."""
     producer = java_clients.producer(retries=5)
     producer.send_all(topic, texts("before"))
-    assert consume_and_leave(java_clients, topic, group, texts("before")) == sorted(texts("before"))
+    assert consume_for_good(java_clients, java, group, topic, texts("before")) == sorted(texts("before"))
     producer.send_all(topic, texts("unseen"))
 
     cluster.stop_broker()
@@ -58,7 +52,7 @@ def test_offsets_messages_and_topics_survive_a_restart_of_the_broker(
     wait_until(lambda: accepted(producer, topic, "after"), "the producer reaches the broker again")
     expected = [*texts("unseen"), "after"]
     # a send that failed may have been stored before its repetition was
-    assert set(consume_and_leave(java_clients, topic, group, expected)) == set(expected)
+    assert set(consume_for_good(java_clients, java, group, topic, expected)) == set(expected)
 
 
 def test_a_killed_broker_keeps_every_acknowledged_message_and_its_consumer_comes_back(
