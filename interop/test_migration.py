@@ -11,11 +11,12 @@ from pathlib import Path
 import attrs
 import pytest
 
-from interop.peers.clients import Clients, JavaPeer, bodies, unique
+from interop.peers.clients import Clients, JavaPeer, unique
 from interop.peers.process import wait_until
 from interop.peers.replicas import Member
 from interop.peers.requirements import require_java
 from interop.peers.servers import BROKER_NAME, CLUSTER_NAME, GET_ROUTEINFO_BY_TOPIC, Cluster, ask
+from interop.peers.waiting import consume_for_good
 
 pytestmark = pytest.mark.peer
 
@@ -32,6 +33,7 @@ class Application:
     topic: str = attrs.field(factory=lambda: unique("Migrated"))
     group: str = attrs.field(factory=lambda: unique("Migrating"))
     sent: set[str] = attrs.field(factory=set)
+    brokers: int = 1
 
     def make_topic(self) -> None:
         """On all brokers of the cluster."""
@@ -46,6 +48,7 @@ class Application:
             return [name for name in (BROKER_NAME, OTHER) if f'"{name}"'.encode() in route] == sorted(names)
 
         wait_until(known, f"{self.topic} on {names}")
+        self.brokers = len(names)
 
     def send(self, word: str, brokers: tuple[str, ...] = (BROKER_NAME,)) -> set[str]:
         """Send two messages to each queue, with a producer that looks up the brokers again."""
@@ -60,10 +63,8 @@ class Application:
 
     def take(self, expected: set[str]) -> None:
         """The group comes, takes what is new for it and nothing else, and leaves."""
-        consumer = self.clients.push_consumer(self.group, self.topic)
-        consumer.wait_bodies(expected)
-        consumer.stop()
-        assert sorted(bodies(consumer.messages)) == sorted(expected)
+        taken = consume_for_good(self.clients, self.java, self.group, self.topic, expected, 2 * self.brokers)
+        assert taken == sorted(expected)
 
     def read_all(self) -> None:
         """A new group gets everything that was ever sent."""

@@ -7,12 +7,9 @@ from collections.abc import Callable, Collection
 from interop.peers.clients import Clients, JavaPeer, PullConsumer, PushConsumer, bodies, flat
 from interop.peers.line_peer import Record
 from interop.peers.process import PeerFailed, wait_until
-from interop.peers.servers import BROKER_NAME
 
 ALL_QUEUES = [0, 1, 2, 3]
 """Queue ids of the `topic` fixture."""
-
-TRIES = 3
 
 
 def wait_split(*consumers: PushConsumer) -> list[list[int]]:
@@ -37,28 +34,32 @@ def eventually(holds: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def has_committed_all(java: JavaPeer, name_server: str, group: str, topic: str) -> bool:
-    """Return True if a group has committed all four queues of a topic to their ends, by mqadmin."""
+def has_committed_all(java: JavaPeer, name_server: str, group: str, topic: str, queues: int = 4) -> bool:
+    """Return True if a group has committed all queues of a topic to their ends, by mqadmin."""
     printed = java.mqadmin("consumerProgress", "-n", name_server, "-g", group, "-t", topic)
-    return printed.count(f"{BROKER_NAME} ") == len(ALL_QUEUES) and "Diff Total: 0" in printed
+    return printed.count(f"\n{topic} ") == queues and "Diff Total: 0" in printed
 
 
-def consume_for_good(clients: Clients, java: JavaPeer, group: str, topic: str, expected: Collection[str]) -> list[str]:
+def consume_for_good(
+    clients: Clients, java: JavaPeer, group: str, topic: str, expected: Collection[str], queues: int = 4
+) -> list[str]:
     """Take messages of a topic with a consumer that then leaves, until the broker knows that the group has all.
 
-    Returns the bodies that the first consumer took. Its commits are one-way requests, and Apache's broker loses one of
-    a group's first commits if they arrive together (ConsumerOffsetManager.commitOffset): then another consumer comes.
+    Returns the bodies that this consumer took, sorted. Its commits are one-way requests, and Apache's broker loses one
+    of a group's first commits if two arrive together (ConsumerOffsetManager.commitOffset): then another consumer comes.
     """
     consumer = clients.push_consumer(group, topic)
     consumer.wait_bodies(set(expected))
-    taken = sorted(bodies(consumer.messages))
-    for _ in range(TRIES):
-        consumer.stop()
-        if eventually(lambda: has_committed_all(java, clients.name_server, group, topic), 10):
-            return taken
-        consumer = clients.push_consumer(group, topic)
-        wait_split(consumer)
-    raise AssertionError(f"the offsets of {group} are not committed after {TRIES} consumers")
+    consumer.stop()
+
+    def all_is_committed() -> bool:
+        return has_committed_all(java, clients.name_server, group, topic, queues)
+
+    if not eventually(all_is_committed, 10):
+        again = clients.push_consumer(group, topic)
+        wait_until(all_is_committed, f"{group} has committed all of {topic}", 60)
+        again.stop()
+    return sorted(bodies(consumer.messages))
 
 
 def stored(consumer: PullConsumer, topic: str, count: int) -> list[Record]:
