@@ -18,6 +18,7 @@ from typing import Protocol, TypeAlias
 import attrs
 from zope.interface import Attribute, Interface
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.storage.config import StoreConfig
 
 QueueKey: TypeAlias = tuple[str, int]
@@ -68,13 +69,6 @@ class GetStatus(enum.Enum):
 
     __hash__ = object.__hash__
     """Without a call of Python code, as Enum's is: each pull looks its status up in a table."""
-
-
-class Boundary(enum.Enum):
-    """Selects the offset that a search by time returns if several or no messages match (Apache: BoundaryType)."""
-
-    LOWER = "lower"
-    UPPER = "upper"
 
 
 @attrs.define(eq=False)
@@ -339,7 +333,7 @@ class IMessageStore(Interface):
     def max_offset_in_queue(topic: str, queue_id: int) -> int:
         """Return the offset after the last visible message; 0 for an unknown queue."""
 
-    def offset_by_time(topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
+    def offset_by_time(topic: str, queue_id: int, timestamp_ms: int, boundary: BoundaryType) -> int:
         """Return the queue offset of the message stored at that time (Apache: getOffsetInQueueByTime)."""
 
     def store_timestamp(topic: str, queue_id: int, offset: int) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
 from zope.interface import implementer
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.storage.appending.appender import Appender
 from twisted_mq.storage.appending.dispatch import EVERYTHING, Dispatcher
 from twisted_mq.storage.appending.gate import Gate
@@ -34,7 +35,6 @@ from twisted_mq.storage.index.index_check import check_index
 from twisted_mq.storage.index.index_service import IndexService
 from twisted_mq.storage.interfaces import (
     ArrivalListener,
-    Boundary,
     GetResult,
     GetStatus,
     IMessageStore,
@@ -400,7 +400,7 @@ class FileMessageStore:
         queue = self._queues.get(topic, queue_id)
         return queue.max_offset if queue is not None else 0
 
-    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: BoundaryType) -> int:
         """Return the offset where reading from a time begins; 0 for an unknown queue."""
         queue = self._queues.get(topic, queue_id)
         return self._reader.offset_by_time(queue, timestamp_ms, boundary) if queue is not None else 0

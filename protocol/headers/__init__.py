@@ -6,10 +6,10 @@ from twisted_mq.protocol.headers.declared import ROWS
 from twisted_mq.protocol.lazy_names import homes, on_first_use
 
 if TYPE_CHECKING:
+    from twisted_mq.protocol.boundary_type import BoundaryType as BoundaryType
     from twisted_mq.protocol.headers.auth import *
     from twisted_mq.protocol.headers.base import *
     from twisted_mq.protocol.headers.broker import *
-    from twisted_mq.protocol.headers.fields import BoundaryType as BoundaryType
     from twisted_mq.protocol.headers.group import *
     from twisted_mq.protocol.headers.message_query import *
     from twisted_mq.protocol.headers.namesrv import *
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 HOMES = homes(
     {
+        "twisted_mq.protocol.boundary_type": "BoundaryType",
         "twisted_mq.protocol.headers.auth": (
             "CreateAclRequestHeader CreateUserRequestHeader DeleteAclRequestHeader DeleteUserRequestHeader "
             "GetAclRequestHeader GetUserRequestHeader ListAclsRequestHeader ListUsersRequestHeader "
@@ -34,7 +35,6 @@ HOMES = homes(
             "ViewBrokerStatsDataRequestHeader"
         ),
         "twisted_mq.protocol.headers.declared": " ".join(ROWS),
-        "twisted_mq.protocol.headers.fields": "BoundaryType",
         "twisted_mq.protocol.headers.group": (
             "ConsumeMessageDirectlyResultRequestHeader DeleteSubscriptionGroupRequestHeader "
             "GetAllProducerInfoRequestHeader GetConsumerConnectionListRequestHeader "

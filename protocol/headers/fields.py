@@ -23,18 +23,6 @@ class FieldKind(enum.Enum):
     BOUNDARY = "BoundaryType"
 
 
-class BoundaryType(enum.Enum):
-    """The choice of an offset search among messages with the same store time; written as LOWER or UPPER."""
-
-    LOWER = "LOWER"
-    UPPER = "UPPER"
-
-    @classmethod
-    def of(cls, name: str) -> BoundaryType:
-        """Return UPPER for that word in any case of letters, LOWER for any other text."""
-        return cls.UPPER if name.lower() == "upper" else cls.LOWER
-
-
 HeaderClass: TypeAlias = type[attrs.AttrsInstance]
 Metadata: TypeAlias = dict[str, object]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 from attrs import field
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.headers.base import RpcRequestHeader, TopicQueueRequestHeader, TopicRequestHeader
-from twisted_mq.protocol.headers.fields import BoundaryType, boolean, boundary, int32, int64, text
+from twisted_mq.protocol.headers.fields import boolean, boundary, int32, int64, text
 
 
 @attrs.frozen(kw_only=True)

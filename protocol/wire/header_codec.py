@@ -15,7 +15,8 @@ from typing import Annotated, Any, TypeVar, cast
 import attrs
 import msgspec
 
-from twisted_mq.protocol.headers.fields import BoundaryType, FieldKind, HeaderClass
+from twisted_mq.protocol.boundary_type import BoundaryType
+from twisted_mq.protocol.headers.fields import FieldKind, HeaderClass
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.field_templates import FieldTemplates
 from twisted_mq.protocol.wire.header_fields import WireField, allowed_values, read_fields, wire_fields

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 import attrs
 import msgspec
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.errors import HeaderError
-from twisted_mq.protocol.headers.fields import BoundaryType, FieldKind, HeaderClass
+from twisted_mq.protocol.headers.fields import FieldKind, HeaderClass
 
 _JAVA_INTEGER = re.compile(r"[+-]?[0-9]{1,64}")
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.layouts.queue_entry import ENTRY_FIELDS
-from twisted_mq.storage.interfaces import Boundary
 
 
 @attrs.define(eq=False)
@@ -56,11 +56,11 @@ class MemoryQueue:
         return sum(self.counts[:place]) if self.batched else place
 
 
-def place_by_time(times: list[int], timestamp_ms: int, boundary: Boundary) -> int:
+def place_by_time(times: list[int], timestamp_ms: int, boundary: BoundaryType) -> int:
     """Return the place of a batch queue's record for a time, see BatchConsumeQueue.offset_by_time."""
     if not times or timestamp_ms >= times[-1]:
         return max(0, len(times) - 1)
     same = [place for place, time in enumerate(times) if time == timestamp_ms]
     if same:
-        return same[0] if boundary is Boundary.LOWER else same[-1]
+        return same[0] if boundary is BoundaryType.LOWER else same[-1]
     return next(place for place, time in enumerate(times) if time > timestamp_ms)

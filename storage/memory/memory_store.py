@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 import attrs
 from zope.interface import implementer
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.batch_entry import inner_count
@@ -29,7 +30,6 @@ from twisted_mq.storage.errors import LogMismatch, ReplicaDamaged, StoreClosed
 from twisted_mq.storage.index.index_keys import record_keys
 from twisted_mq.storage.interfaces import (
     ArrivalListener,
-    Boundary,
     GetResult,
     GetStatus,
     IMessageStore,
@@ -432,13 +432,13 @@ class MemoryMessageStore:
         entries = queue.entries if queue is not None else []
         return [dispatch_fields(self._records[entry[0]]).store_timestamp for entry in entries]
 
-    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: Boundary) -> int:
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int, boundary: BoundaryType) -> int:
         """Return the offset where reading from a time begins."""
         times = self._times(topic, queue_id)
         queue = self._queues.get((topic, queue_id))
         if queue is not None and queue.batched:
             return queue.base(place_by_time(times, timestamp_ms, boundary))
-        if boundary is Boundary.LOWER:
+        if boundary is BoundaryType.LOWER:
             return next((offset for offset, time in enumerate(times) if time >= timestamp_ms), len(times))
         return max((offset for offset, time in enumerate(times) if time <= timestamp_ms), default=0)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.layouts.queue_entry import BATCH_ENTRY_BYTES, iterate_batch_entries
-from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, RecordTest
+from twisted_mq.storage.interfaces import GetResult, GetStatus, RecordTest
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.queue_reader import (
@@ -86,8 +87,8 @@ class BatchQueueReader(QueueReader):
         too_many = result.message_count + count > max_count or result.message_count >= most_count
         return too_many or result.size_bytes + size > most_bytes
 
-    def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
+    def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: BoundaryType) -> int:
         """Return the offset where reading from a time begins; the two kinds of queues have their own rules."""
         if isinstance(queue, BatchConsumeQueue):
-            return queue.offset_by_time(timestamp_ms, upper=boundary is Boundary.UPPER)
+            return queue.offset_by_time(timestamp_ms, upper=boundary is BoundaryType.UPPER)
         return super().offset_by_time(queue, timestamp_ms, boundary)

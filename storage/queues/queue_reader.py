@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.layouts.queue_entry import (
     ENTRY_BYTES,
     FILLER_SIZE,
@@ -13,7 +14,7 @@ from twisted_mq.protocol.layouts.queue_entry import (
 from twisted_mq.protocol.layouts.record import read_store_timestamp
 from twisted_mq.protocol.text.java import to_int
 from twisted_mq.storage.config import StoreConfig
-from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, RecordTest
+from twisted_mq.storage.interfaces import GetResult, GetStatus, RecordTest
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.queues.batch_consume_queue import BatchConsumeQueue
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -219,14 +220,14 @@ class QueueReader:
         record = self._log.read(physical_offset, size)
         return -1 if record is None else read_store_timestamp(record)
 
-    def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: Boundary) -> int:
+    def offset_by_time(self, queue: ConsumeQueue, timestamp_ms: int, boundary: BoundaryType) -> int:
         """Return the offset where reading from a time begins (Apache: ConsumeQueue.getOffsetInQueueByTime).
 
         LOWER: the first message stored then or later, the queue's end if all are older. UPPER: the last one stored
         then or earlier, the queue's beginning if all are younger. For times t1 t1 t3 and a search for t2 that is
         2 and 1. Always within the queue's minimum and maximum.
         """
-        if boundary is Boundary.LOWER:
+        if boundary is BoundaryType.LOWER:
             return self._first_not_before(queue, timestamp_ms)
         return max(queue.min_offset, self._first_not_before(queue, timestamp_ms + 1) - 1)
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.storage.config import StoreConfig
-from twisted_mq.storage.interfaces import Boundary
 from twisted_mq.storage.log.commit_log import CommitLog
 from twisted_mq.storage.log.log_scan import first_store_timestamp
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
@@ -59,7 +59,7 @@ def unclean_start(config: StoreConfig, log: CommitLog, queues: Iterable[ConsumeQ
 
 def _last_before(reader: QueueReader, log: CommitLog, queue: ConsumeQueue, timestamp: int) -> int:
     """Return the physical offset of a queue's last record of that time or earlier; the log's beginning without one."""
-    offset = reader.offset_by_time(queue, timestamp, Boundary.UPPER)
+    offset = reader.offset_by_time(queue, timestamp, BoundaryType.UPPER)
     entry = queue.entry(offset)
     if entry is None or reader.store_timestamp(queue, offset) > timestamp or log.record_at(entry[0]) is None:
         return log.min_offset

@@ -11,7 +11,8 @@ import attrs
 import pytest
 
 import twisted_mq.protocol.headers
-from twisted_mq.protocol.headers.fields import BoundaryType, FieldKind
+from twisted_mq.protocol.boundary_type import BoundaryType
+from twisted_mq.protocol.headers.fields import FieldKind
 from twisted_mq.protocol.wire.header_fields import WireField, wire_fields
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "headers.json").read_text())

@@ -8,11 +8,12 @@ import pytest
 
 from tests.storage.conftest import START_MS, OpenFileStore, SettableClock, message, put, tagged
 from tests.support.batches import batched
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.flags import MessageSysFlag
 from twisted_mq.protocol.layouts.batch_entry import encode_batch, unwrapped
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.protocol.messages.message import Message
-from twisted_mq.storage.interfaces import Boundary, GetResult, GetStatus, InnerMessage, PutStatus
+from twisted_mq.storage.interfaces import GetResult, GetStatus, InnerMessage, PutStatus
 
 TOPIC = "Batches"
 FLAGS = MessageSysFlag.INNER_BATCH_FLAG | MessageSysFlag.NEED_UNWRAP_FLAG
@@ -137,14 +138,17 @@ def test_offsets_by_time_are_those_of_records(batches: Any, clock: SettableClock
         clock.now = START_MS + delta
         put(batches, inner_batch(b"a", b"b"))
     found = [
-        tuple(batches.offset_by_time(TOPIC, 0, START_MS + delta, which) for which in (Boundary.LOWER, Boundary.UPPER))
+        tuple(
+            batches.offset_by_time(TOPIC, 0, START_MS + delta, which)
+            for which in (BoundaryType.LOWER, BoundaryType.UPPER)
+        )
         for delta in (0, 10, 15, 20, 30, 40, 50)
     ]
     assert found == [(0, 0), (0, 2), (4, 4), (4, 6), (8, 8), (8, 8), (8, 8)]
     times = [batches.store_timestamp(TOPIC, 0, offset) for offset in (-1, 0, 3, 4, 9, 10)]
     assert times == [-1, START_MS + 10, START_MS + 10, START_MS + 20, START_MS + 40, -1]
     assert batches.earliest_message_time(TOPIC, 0) == START_MS + 10
-    assert batches.offset_by_time(TOPIC, 1, START_MS, Boundary.LOWER) == 0
+    assert batches.offset_by_time(TOPIC, 1, START_MS, BoundaryType.LOWER) == 0
 
 
 def test_entries_are_records(batches: Any) -> None:

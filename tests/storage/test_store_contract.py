@@ -10,10 +10,10 @@ from zope.interface.verify import verifyObject
 
 from tests.storage.conftest import START_MS, SettableClock, message, put, tagged
 from tests.support.batches import batched
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.storage.errors import StoreClosed
 from twisted_mq.storage.interfaces import (
-    Boundary,
     GetResult,
     GetStatus,
     IMessageStore,
@@ -179,7 +179,7 @@ def test_unknown_queue_is_an_empty_one(any_store: Any) -> None:
         0,
     )
     assert (any_store.min_offset_in_queue("Nobody", 0), any_store.max_offset_in_queue("Nobody", 0)) == (0, 0)
-    assert any_store.offset_by_time("Nobody", 0, START_MS, Boundary.LOWER) == 0
+    assert any_store.offset_by_time("Nobody", 0, START_MS, BoundaryType.LOWER) == 0
     assert (any_store.store_timestamp("Nobody", 0, 0), any_store.earliest_message_time("Nobody", 0)) == (-1, -1)
     assert not any_store.is_in_memory("Nobody", 0, 0)
     assert any_store.topics() == []
@@ -247,8 +247,8 @@ def test_offsets_by_time(any_store: Any, clock: SettableClock) -> None:
         put(any_store, message())
     found = [
         (
-            any_store.offset_by_time("TopicA", 0, START_MS + delta, Boundary.LOWER),
-            any_store.offset_by_time("TopicA", 0, START_MS + delta, Boundary.UPPER),
+            any_store.offset_by_time("TopicA", 0, START_MS + delta, BoundaryType.LOWER),
+            any_store.offset_by_time("TopicA", 0, START_MS + delta, BoundaryType.UPPER),
         )
         for delta in (0, 10, 20, 30, 40)
     ]

@@ -14,8 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.storage.conftest import SettableClock, config, message, no_sync
 from tests.storage.test_batch_queue_contract import inner_batch
 from tests.support.batches import batched
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.text.java import tags_code
-from twisted_mq.storage.interfaces import Boundary, GetResult
+from twisted_mq.storage.interfaces import GetResult
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 from twisted_mq.storage.message_store import FileMessageStore
 
@@ -136,8 +137,8 @@ class StoreHistory(RuleBasedStateMachine):
         ]
         assert comparable(results[1]) == comparable(results[0])
 
-    @rule(topic=TOPICS, queue_id=QUEUES, ago=st.integers(-10, 300), boundary=st.sampled_from(Boundary))
-    def search(self, topic: str, queue_id: int, ago: int, boundary: Boundary) -> None:
+    @rule(topic=TOPICS, queue_id=QUEUES, ago=st.integers(-10, 300), boundary=st.sampled_from(BoundaryType))
+    def search(self, topic: str, queue_id: int, ago: int, boundary: BoundaryType) -> None:
         when = self.clock.now - ago
         answers = [
             store.offset_by_time(self.name(topic), queue_id, when, boundary) for store in (self.memory, self.store)

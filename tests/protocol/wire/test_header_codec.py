@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twisted_mq.protocol import headers
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.errors import CommandError, HeaderError
 from twisted_mq.protocol.headers import (
-    BoundaryType,
     CreateTopicRequestHeader,
     EndTransactionRequestHeader,
     GetMaxOffsetRequestHeader,

@@ -27,6 +27,7 @@ from twisted_mq.protocol.bodies import (
     ResetOffsetBody,
     TopicConfig,
 )
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import (
@@ -37,7 +38,7 @@ from twisted_mq.protocol.headers import (
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import Boundary, IMessageStore
+from twisted_mq.storage.interfaces import IMessageStore
 
 UNCOMPARABLE = (1 << 63) - 1
 """The correction of a queue on which the compared group is further (Java's Long.MAX_VALUE)."""
@@ -146,7 +147,7 @@ class AdminOffsetsProcessor:
         store = self._store
         if header.timestamp < 0:
             return max(0, store.max_offset_in_queue(header.topic, queue_id))
-        return max(0, store.offset_by_time(header.topic, queue_id, header.timestamp, Boundary.LOWER))
+        return max(0, store.offset_by_time(header.topic, queue_id, header.timestamp, BoundaryType.LOWER))
 
     def _reset_by_consumers(
         self, header: ResetOffsetRequestHeader, config: TopicConfig

@@ -25,10 +25,10 @@ from twisted_mq.protocol.bodies import (
     UnlockBatchRequestBody,
     encode_body,
 )
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.headers import (
-    BoundaryType,
     GetConsumerListByGroupRequestHeader,
     GetEarliestMsgStoretimeRequestHeader,
     GetEarliestMsgStoretimeResponseHeader,
@@ -46,7 +46,7 @@ from twisted_mq.protocol.names.system_topics import RETRY_PREFIX
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel
-from twisted_mq.storage.interfaces import Boundary, IMessageStore
+from twisted_mq.storage.interfaces import IMessageStore
 from twisted_mq.turns import Work, outcome, then, while_connected
 
 MOST_UNKNOWN_QUEUES = 64
@@ -213,7 +213,7 @@ class ConsumerManageProcessor:
     def search_offset(self, channel: Channel, command: RemotingCommand) -> Answer:
         """Return the queue offset of the message stored at a time."""
         header = decode_header(SearchOffsetRequestHeader, command)
-        boundary = Boundary.UPPER if header.boundary_type is BoundaryType.UPPER else Boundary.LOWER
+        boundary = header.boundary_type or BoundaryType.LOWER
         offset = self._store.offset_by_time(header.topic, header.queue_id, header.timestamp, boundary)
         return command.answer(ext_fields=encode_header(SearchOffsetResponseHeader(offset=offset)))
 

@@ -28,11 +28,11 @@ from twisted_mq.broker.topics.logic_queues import (
 )
 from twisted_mq.broker.topics.other_brokers import OtherBrokers
 from twisted_mq.broker.topics.static_topics import StaticTopics
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PullSysFlag
 from twisted_mq.protocol.headers import (
-    BoundaryType,
     GetEarliestMsgStoretimeResponseHeader,
     GetMaxOffsetResponseHeader,
     GetMinOffsetResponseHeader,
@@ -49,7 +49,7 @@ from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import decode_frame
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
 from twisted_mq.remoting.channel import Answer, Channel, Processor, Ready
-from twisted_mq.storage.interfaces import Boundary, IMessageStore
+from twisted_mq.storage.interfaces import IMessageStore
 
 OF_NEWER_SENDS = (RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
 NAMES, NAMES_OF_NEWER_SENDS = ("topic", "queueId"), ("b", "e")
@@ -276,7 +276,7 @@ class MappedRequests:
             if 0 <= await self._earliest(queue, newer, command) < header.timestamp:
                 piece = newer
                 break
-        boundary = Boundary.UPPER if header.boundary_type is BoundaryType.UPPER else Boundary.LOWER
+        boundary = header.boundary_type or BoundaryType.LOWER
         offset = await self._number(
             queue, piece, command, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, "offset",
             lambda: self._store.offset_by_time(queue.topic, piece.queue_id, header.timestamp, boundary),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from twisted_mq.broker.places_in_log import first_behind
 from twisted_mq.broker.stored_message import StoredMessage
+from twisted_mq.protocol.boundary_type import BoundaryType
 from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -21,7 +22,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from twisted_mq.storage.interfaces import Boundary, IMessageStore, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult, PutStatus
 
 Delivered = Callable[[InnerMessage, PutResult], None]
 """Called with a copy that was put into its real queue."""
@@ -83,7 +84,7 @@ class DeliveredCopies:
         by_place = first_behind(self._store, *key, max(self._log_offset or 0, physical_offset))
         if self._log_offset is not None:
             return by_place
-        by_time = self._store.offset_by_time(*key, since_ms, Boundary.LOWER)
+        by_time = self._store.offset_by_time(*key, since_ms, BoundaryType.LOWER)
         return by_time if by_time - by_place > MOST_BEFORE else by_place
 
     def _read(self, key: tuple[str, int], first: int) -> None:
