@@ -11,9 +11,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from twisted_mq.protocol import requests
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import BrokerError
-from twisted_mq.protocol.requests.registry import REQUESTS
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_fields import wire_fields
 from twisted_mq.protocol.wire.signature import ACCESS_KEY
@@ -25,19 +25,19 @@ COMMON = frozenset({"ns", "nsd", "bname", "oway", "lo"})
 @functools.cache
 def own_fields(code: int) -> frozenset[str]:
     """Return the names of the fields that a request of this code may have."""
-    header = REQUESTS[RequestCode(code)].request_header
+    header = requests.REQUESTS[RequestCode(code)].request_header
     return COMMON if header is None else COMMON.union(field.wire for field in wire_fields(header))
 
 
 @functools.cache
 def _all_fields() -> frozenset[str]:
-    return frozenset().union(*map(own_fields, REQUESTS))
+    return frozenset().union(*map(own_fields, requests.REQUESTS))
 
 
 @functools.cache
 def fit(code: int) -> Callable[[RemotingCommand], None]:
     """Return a check that raises BrokerError (NO_PERMISSION) for a signed request that was made for another code."""
-    foreign, has_body = _all_fields() - own_fields(code), REQUESTS[RequestCode(code)].request_body is not None
+    foreign, has_body = _all_fields() - own_fields(code), requests.REQUESTS[RequestCode(code)].request_body is not None
 
     def check(command: RemotingCommand) -> None:
         fields = command.ext_fields

@@ -42,7 +42,6 @@ from twisted_mq.broker.processors.send_back import SendBackProcessor
 from twisted_mq.broker.processors.send_checks import SendChecks
 from twisted_mq.broker.processors.send_columns import SendColumns
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.requests.registry import serving_table
 from twisted_mq.remoting.channel import Processor
 
 
@@ -77,12 +76,20 @@ def served_requests(broker: BrokerController) -> ServedRequests:
     return ServedRequests(_request_table(broker, checks, answers, guard), None if broker.is_slave else columns)
 
 
+def together(*tables: Mapping[RequestCode, Processor]) -> dict[int, Processor]:
+    """Return one table, by the codes as frames have them. Raises ValueError for a request that two of the tables serve."""
+    served: dict[int, Processor] = {}
+    for code, processor in (entry for table in tables for entry in table.items()):
+        if int(code) in served:
+            raise ValueError(f"{code.name} is served twice")
+        served[int(code)] = processor
+    return served
+
+
 def _request_table(
     broker: BrokerController, checks: SendChecks, answers: SendAnswers, guard: Guard
 ) -> dict[int, Processor]:
-    table = serving_table(
-        "broker", *(one.processors for one in _processors(broker, checks, answers)), broker.access.processors
-    )
+    table = together(*(one.processors for one in _processors(broker, checks, answers)), broker.access.processors)
     table = broker.statistics.creations.timed(table, broker.clock.seconds)
     if broker.is_slave:
         ordered, ha = broker.topics.is_ordered, broker.ha

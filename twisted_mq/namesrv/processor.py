@@ -7,7 +7,6 @@ import functools
 from twisted_mq.namesrv import broker_requests, config_requests, route_query, topic_requests
 from twisted_mq.namesrv.state import NamesrvState, RequestFunction
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.requests.registry import serving_table
 from twisted_mq.remoting.channel import Processor
 
 REQUESTS: dict[RequestCode, RequestFunction] = {
@@ -41,4 +40,4 @@ REQUESTS: dict[RequestCode, RequestFunction] = {
 
 def processors(state: NamesrvState) -> dict[int, Processor]:
     """Return the functions of `REQUESTS` for one name server, as a remoting server takes them."""
-    return serving_table("namesrv", {code: functools.partial(function, state) for code, function in REQUESTS.items()})
+    return {int(code): functools.partial(function, state) for code, function in REQUESTS.items()}

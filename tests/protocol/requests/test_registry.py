@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.protocol.requests.registry import REQUESTS, Payload, serving_table
+from twisted_mq.protocol.requests.registry import REQUESTS, Payload
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "codes.json").read_text())["requests"]
 ONE_WAY = {
@@ -66,19 +66,3 @@ def test_row_equals_the_reference(name: str) -> None:
 
 def test_one_way_requests() -> None:
     assert {code.name for code, spec in REQUESTS.items() if spec.one_way} == ONE_WAY
-
-
-def test_tables_that_a_role_may_serve_become_one() -> None:
-    table = serving_table("broker", {RequestCode.SEND_MESSAGE: "send"}, {RequestCode.PULL_MESSAGE: "pull"})
-    assert table == {10: "send", 11: "pull"}
-    assert {type(code) for code in table} == {int}
-
-
-def test_a_request_to_another_role_is_not_served() -> None:
-    with pytest.raises(ValueError, match="REGISTER_BROKER is not a request to a broker"):
-        serving_table("broker", {RequestCode.REGISTER_BROKER: "register"})
-
-
-def test_a_request_is_served_once() -> None:
-    with pytest.raises(ValueError, match="SEND_MESSAGE is served twice"):
-        serving_table("broker", {RequestCode.SEND_MESSAGE: "one"}, {RequestCode.SEND_MESSAGE: "other"})
