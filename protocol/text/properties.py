@@ -5,7 +5,8 @@ The text form is `name 0x01 value 0x02` for each property; a reader takes it wit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping
+from typing import cast
 
 from twisted_mq.protocol.text.java import from_utf8
 
@@ -162,11 +163,26 @@ BROKERS_PROPERTIES = frozenset(
 
 def encode_properties(properties: Mapping[str, str | None]) -> str:
     """Return the text form in the order of the mapping; a property without a value is left out."""
-    return "".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None])
+    try:
+        text = PROPERTY_SEPARATOR.join(map(NAME_VALUE_SEPARATOR.join, cast("ItemsView[str, str]", properties.items())))
+    except TypeError:  # a property without a value
+        return "".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None])
+    return text + PROPERTY_SEPARATOR if properties else text
 
 
 def decode_properties(text: str) -> dict[str, str]:
     """Return the properties of a text form; the last of equal names counts, an empty name or value is skipped."""
+    parts = [part.split(NAME_VALUE_SEPARATOR, 1) for part in text.split(PROPERTY_SEPARATOR) if part]
+    try:
+        properties = dict(parts)
+    except ValueError:  # a part without a separator
+        return decode_each(text)
+    is_odd = len(properties) < len(parts) or "" in properties or "" in properties.values()
+    return decode_each(text) if is_odd else properties
+
+
+def decode_each(text: str) -> dict[str, str]:
+    """Return the same one by one. `decode_properties` does so with texts that are not as clients write them."""
     properties = {}
     for part in text.split(PROPERTY_SEPARATOR):
         name, _, value = part.partition(NAME_VALUE_SEPARATOR)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from twisted_mq.protocol.text import properties as names
 from twisted_mq.protocol.text.properties import (
     RESERVED_PROPERTIES,
+    decode_each,
     decode_properties,
     decode_property_bytes,
     delete_property,
@@ -46,6 +47,16 @@ def test_deleting_leaves_longer_names_and_values_alone() -> None:
 @given(st.dictionaries(PLAIN, PLAIN))
 def test_any_properties_survive_the_text_form(properties: dict[str, str]) -> None:
     assert decode_properties(encode_properties(properties)) == properties
+
+
+@given(st.text(alphabet="ab\x01\x02", max_size=40))
+@example("a\x01\x02b\x011\x02a\x012\x02")
+def test_each_text_is_read_as_one_by_one(text: str) -> None:
+    assert [*decode_properties(text).items()] == [*decode_each(text).items()]
+
+
+def test_properties_without_a_value_are_left_out() -> None:
+    assert encode_properties({"a": None, "b": "1", "c": None}) == "b\x011\x02"
 
 
 @given(st.text(alphabet="ab\x01\x02", max_size=40))

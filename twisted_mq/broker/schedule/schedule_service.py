@@ -6,15 +6,25 @@ back: they were stored later, so they are due later. Offsets count messages of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from twisted_mq.broker.schedule.copies_together import first_alike, together
 from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies, Put
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
+from twisted_mq.protocol.layouts.record import RecordHead
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
-from twisted_mq.storage.interfaces import GetResult, GetStatus, IMessageStore, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import (
+    GetResult,
+    GetStatus,
+    IMessageStore,
+    InnerMessage,
+    Places,
+    PutResult,
+    PutStatus,
+)
 from twisted_mq.storage.tables.escaped_table import EscapedTable
 from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
@@ -40,10 +50,12 @@ class ScheduleMessageService:
         version_step: int = 200,
         *,
         delivered: Delivered = lambda message, result: None,
+        delivered_together: Callable[[int, Places], None] = lambda level, places: None,
         put: Put | None = None,
         escaped: EscapedTable | None = None,
     ) -> None:
-        """Create the service. `delivered` is called with each copy that was stored.
+        """Create the service. `delivered` is called with each copy that was stored by itself, `delivered_together` with a
+        level and the places of copies that were stored in one write.
 
         `put` takes the copies in place of the store: other masters do, for a slave that acts for its master. `escaped` has
         the messages that were taken so.
@@ -56,6 +68,7 @@ class ScheduleMessageService:
         self._now_ms = now_ms
         self._version_step = version_step
         self._delivered = delivered
+        self._delivered_together = delivered_together
         self.moves = 0
         self._due: dict[int, int] = {}
         self._stuck: dict[int, int] = {}
@@ -141,7 +154,8 @@ class ScheduleMessageService:
         self._looked_ms = now
         more = False
         for level in self.levels:
-            if self._due.get(level, 0) <= now:
+            end = self._store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1)
+            if self._due.get(level, 0) <= now and self.offsets.get(level, 0) != end:
                 more |= self._try(level, now)
         return more
 
@@ -161,18 +175,53 @@ class ScheduleMessageService:
         result = self._read(level, offset)
         if not result.records:
             return self._pass_by(level, offset, result)
-        for record in result.records:
-            message = self._message(level, record)
-            if message is None:
-                continue
-            due_ms = self._due_ms(level, message.head.store_timestamp)
-            if self._waits(level, due_ms, now):
-                self._due[level] = due_ms
+        left, alike = [*result.records], True
+        while left:
+            if alike:
+                taken, alike = self._deliver_together(level, left, now)
+                del left[:taken]
+            if left and not self._deliver_one(level, left.pop(0), now):
                 return False
-            if not (self._has_escaped(level, message) or self._put(level, message)):
-                return False
-            self._moved(level, message.head.queue_offset + 1)
         return True
+
+    def _deliver_one(self, level: int, record: memoryview | bytes, now: int) -> bool:
+        """Deliver a message if it is due; False if it is not, or if the store does not accept it now."""
+        message = self._message(level, record)
+        if message is None:
+            return True
+        due_ms = self._due_ms(level, message.head.store_timestamp)
+        if self._waits(level, due_ms, now):
+            self._due[level] = due_ms
+            return False
+        if not (self._has_escaped(level, message) or self._put(level, message)):
+            return False
+        self._moved(level, message.head.queue_offset + 1)
+        return True
+
+    def _deliver_together(self, level: int, records: Sequence[memoryview | bytes], now: int) -> tuple[int, bool]:
+        """Deliver the first messages in one write. Return how many: those before one that has to be looked at by itself, and
+        whether there may be others like them behind that.
+        """
+        if self._other_put is not None:
+            return 0, False
+        escaped = self._escaped if self._escaped is not None and self._escaped.levels else None
+        latest = now - self._delay(level)
+
+        def is_due(head: RecordHead) -> bool:
+            """As `_waits` says; what another master has is passed over by itself."""
+            if latest < head.store_timestamp <= now:
+                return False
+            return escaped is None or not escaped.has_of_level(level, head.queue_offset)
+
+        copies = first_alike(records, is_due)
+        if len(copies) < 2:
+            return 0, False
+        places = self._store.put_plain(together(copies))
+        self._delivered_together(level, places)
+        if places:
+            last, _, _ = copies[len(places) - 1]
+            self._moved(level, last.head.queue_offset + 1, len(places))
+        return len(places), True
 
     def _read(self, level: int, offset: int) -> GetResult:
         return self._store.get_message(SCHEDULE_TOPIC, level - 1, offset, MESSAGES_A_TURN, _READ_BYTES, None)
@@ -256,10 +305,11 @@ class ScheduleMessageService:
         )
         self._moved(level, right)
 
-    def _moved(self, level: int, offset: int) -> None:
+    def _moved(self, level: int, offset: int, count: int = 1) -> None:
         self.offsets[level] = offset
-        self.moves += 1
-        if self.moves % self._version_step == 0:
+        steps = self.moves // self._version_step
+        self.moves += count
+        for _ in range(steps, self.moves // self._version_step):
             self.data_version = self.data_version.next_version(self._now_ms())
 
     def running_stats(self) -> dict[str, str]:

@@ -89,13 +89,15 @@ class WaitingMessages:
 
     def _schedule(self, put: Put | None = None) -> ScheduleMessageService:
         broker, options = self._broker, self._broker.options
+        counts = DeliveryCounts(broker.statistics, SCHEDULE_TOPIC)
         return ScheduleMessageService(
             broker.store,
             self._table,
             options.message_delay_level,
             broker.wall_ms,
             options.delay_offset_update_version_step if put is None else ACTING_VERSION_STEP,
-            delivered=DeliveryCounts(broker.statistics, SCHEDULE_TOPIC).add,
+            delivered=counts.add,
+            delivered_together=counts.add_together,
             put=put,
             escaped=self.escaped,
         )

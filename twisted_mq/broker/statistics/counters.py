@@ -131,9 +131,9 @@ class TopicPuts(ByQueue):
         self._apart_times = self._apart_bytes = 0
         self._others: Distribution | None = None
 
-    def set_apart(self, size_bytes: int) -> None:
-        """Note that one counted request is not a send, or a send whose size is recorded by itself."""
-        self._apart_times += 1
+    def set_apart(self, size_bytes: int, times: int = 1) -> None:
+        """Note that counted requests are no sends, or that one is a send whose size is recorded by itself."""
+        self._apart_times += times
         self._apart_bytes += size_bytes
 
     def record(self, size_bytes: int, messages: int) -> None:

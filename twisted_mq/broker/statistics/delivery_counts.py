@@ -11,7 +11,7 @@ from twisted_mq.broker.statistics.distributions import DELAY_LIMITS_SECONDS, Dis
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import parse_int
 from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL
-from twisted_mq.storage.interfaces import InnerMessage, PutResult
+from twisted_mq.storage.interfaces import InnerMessage, Places, PutResult
 
 SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 """The group that deliveries are counted for (Apache: MixAll.SCHEDULE_CONSUMER_GROUP)."""
@@ -31,6 +31,16 @@ class DeliveryCounts:
         self._statistics.count_put(message.topic, 1, size, queue_id=message.queue_id)
         level = self._source == SCHEDULE_TOPIC and parse_int(message.property_map.get(PROPERTY_DELAY_TIME_LEVEL))
         self._taken[(level or 1) - 1].add(1, size)
+
+    def add_together(self, level: int, places: Places) -> None:
+        """Count messages of a delay level that were stored in one write."""
+        puts, taken = self._statistics.puts, self._taken[level - 1]
+        for (topic, queue_id), (times, size_bytes) in places.by_queue.items():
+            for counter in (puts[topic][queue_id], taken):
+                counter.times += times
+                counter.bytes += size_bytes
+            puts[topic].set_apart(size_bytes, times)
+        self._statistics.put_messages += len(places)
 
 
 @attrs.frozen(eq=False)

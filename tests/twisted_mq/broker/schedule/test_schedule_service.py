@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from tests.support.broker import BrokerInMemory, MemoryTable, Peer
@@ -17,9 +18,10 @@ from twisted_mq.protocol.layouts.record_codec import decode_message, iterate_mes
 from twisted_mq.protocol.requests.registry import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.storage.config import StoreConfig
-from twisted_mq.storage.interfaces import GetResult, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import GetResult, InnerMessage, Places, PlainMessages, PutResult, PutStatus
 from twisted_mq.storage.memory.memory_store import MemoryMessageStore
 from twisted_mq.storage.message_store import FileMessageStore
+from twisted_mq.storage.tables.escaped_table import EscapedTable
 from twisted_mq.storage.tables.small_tables import DelayOffsetTable
 
 LEVELS = "1s 5s 10s"
@@ -169,6 +171,98 @@ def test_a_burst_of_many_due_at_once_is_delivered_whole_and_in_order() -> None:
     offsets = [broker.store.get_message("T", 1, at, 1, 9999, None).records[0] for at in range(count)]
     assert [decode_message(one).body for one in offsets] == [b"%d" % number for number in range(count)]
     assert broker.controller.waiting.schedule.offsets == {1: count}
+
+
+LONG_TOPIC = "%RETRY%" + "G" * 130
+ODD: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "another host": {"born_host": bytes(8)},
+    "another flag": {"flag": 3},
+    "another number of deliveries": {"reconsume_times": 2},
+    "a new queue": {"real": {"REAL_TOPIC": "New", "REAL_QID": "1"}},
+    "a long topic": {"real": {"REAL_TOPIC": LONG_TOPIC, "REAL_QID": "0"}},
+    "no place": {"real": {}},
+    "a body too long": {"body": bytes(5000)},
+}
+"""What ends a write, in the fourth of seven messages."""
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_copies_of_one_write_are_those_that_would_be_stored_one_by_one(odd: str) -> None:
+    stored: list[list[bytes]] = []
+    written: list[int] = []
+    for one_by_one in (True, False):
+        store, clock = memory_store()
+        for topic in ("T", "Other", LONG_TOPIC):
+            put_plain(store, topic)
+        for number in range(7):
+            topic = "Other" if number == 1 else "T"
+            fields = {"real": {"REAL_TOPIC": topic, "REAL_QID": "0", "TAGS": "A"}, "body": b"%d" % number}
+            waiting(store, 1, **fields | (ODD[odd] if number == 3 else {}))
+        store.configure(attrs.evolve(store.config, max_message_size=4096))
+        end, put = store.max_physical_offset(), store.put_plain
+
+        def put_counted(messages: PlainMessages, put: Callable[[PlainMessages], Places] = put) -> Places:
+            places = put(messages)
+            written.append(len(places))
+            return places
+
+        store.put_plain = (lambda messages: Places()) if one_by_one else put_counted
+        service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+        clock.now += 1000
+        while service.turn():
+            store.dispatch()
+        store.dispatch()
+        assert service.offsets == {1: 7}
+        stored.append([bytes(store.look_message(at) or b"") for at in places_behind(store, end)])
+    assert stored[0] == stored[1]
+    assert len(stored[0]) == 7 if odd not in ("no place", "a body too long") else 6
+    assert written == ([7] if odd == "nothing" else [3, 3])
+
+
+def places_behind(store: MemoryMessageStore, begin: int) -> list[int]:
+    """The places of the log's records from there on."""
+    places = []
+    while begin < store.max_physical_offset():
+        places.append(begin)
+        begin += len(store.look_message(begin) or b"")
+    return places
+
+
+def test_deliveries_in_one_write_are_counted_as_single_ones_are() -> None:
+    found = []
+    for one_by_one in (True, False):
+        broker, peer = running()
+        for number in range(7):
+            send(peer, b"%d" % number, "" if number < 2 else "DELAY\x011\x02", queue=str(number % 2))
+        if one_by_one:
+            broker.store.put_plain = lambda messages: Places()
+        else:
+            broker.store.put_message = takes(broker.store.put_message, 5)  # those of the write
+        broker.clock.advance(1)
+        statistics = broker.controller.statistics
+        puts, taken = statistics.puts["T"], statistics.gets[f"{SCHEDULE}@SCHEDULE_CONSUMER"]
+        counts = {queue_id: (one.times, one.more, one.bytes) for queue_id, one in puts.items()}
+        sizes = puts.sizes()
+        found.append((counts, (taken[0].times, taken[0].bytes), statistics.put_messages, sizes.total, sizes.counts))
+    assert found[0] == found[1]
+    assert found[0][1][0] == 5
+
+
+def test_write_ends_at_what_another_master_has() -> None:
+    store, clock = memory_store()
+    put_plain(store)
+    for number in range(5):
+        waiting(store, 1, b"%d" % number)
+    escaped = EscapedTable("unused")
+    escaped.note_level(1, 3, (0, 0))
+    service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200, escaped=escaped)
+    clock.now += 1000
+    service.turn()
+    store.dispatch()
+    assert service.offsets == {1: 5}
+    records = store.get_message("T", 0, 1, 32, 1 << 20, None).records
+    assert [decode_message(one).body for one in records] == [b"0", b"1", b"2", b"4"]
 
 
 def test_store_that_takes_nothing_delays_and_loses_nothing() -> None:
@@ -430,19 +524,25 @@ def takes(put: Callable[[InnerMessage], PutResult], count: int) -> Callable[[Inn
 
 
 def waiting(
-    store: MemoryMessageStore, level: int, body: bytes, *, queue_id: int = 0, real: dict[str, str] | None = None
+    store: MemoryMessageStore,
+    level: int,
+    body: bytes,
+    *,
+    queue_id: int = 0,
+    real: dict[str, str] | None = None,
+    **fields: Any,
 ) -> None:
     """Put a message of a level as sends do."""
     place = {"REAL_TOPIC": "T", "REAL_QID": str(queue_id)} if real is None else real
-    properties = {"UNIQ_KEY": f"K{body.decode()}", "DELAY": str(level), **place}
+    properties = {"UNIQ_KEY": f"K{body[:9].decode()}", "DELAY": str(level), **place}
     text = "".join(f"{name}\x01{value}\x02" for name, value in properties.items()).encode()
-    result = store.put_message(InnerMessage(SCHEDULE, level - 1, body, text, properties, 0))
+    result = store.put_message(InnerMessage(SCHEDULE, level - 1, body, text, properties, 0, **fields))
     assert result.status is PutStatus.PUT_OK
     store.dispatch()
 
 
-def put_plain(store: MemoryMessageStore) -> None:
-    assert store.put_message(InnerMessage("T", 0, b"plain", b"", {}, 0)).status is PutStatus.PUT_OK
+def put_plain(store: MemoryMessageStore, topic: str = "T") -> None:
+    assert store.put_message(InnerMessage(topic, 0, b"plain", b"", {}, 0)).status is PutStatus.PUT_OK
     store.dispatch()
 
 
