@@ -19,6 +19,7 @@ import attrs
 from zope.interface import Attribute, Interface
 
 from twisted_mq.protocol.boundary_type import BoundaryType
+from twisted_mq.protocol.text.properties import PROPERTY_DELAY_TIME_LEVEL
 from twisted_mq.storage.config import StoreConfig
 
 QueueKey: TypeAlias = tuple[str, int]
@@ -129,7 +130,7 @@ class PlainMessages:
     `properties` are pieces of the records' text form in UTF-8, one after the other, of 32,767 bytes together at most.
     `born_host` has 8 or 20 bytes. The sys flag has no bit for inner batches or for messages outside of queues. `alike` is True if
     all bodies are known to have one length, all topics, and all texts of each column of properties. Such messages are stored
-    faster.
+    faster. Messages of the schedule topic have a `delay_level`: their time takes the place of their tags codes.
     """
 
     topics: str | Sequence[str]
@@ -143,6 +144,7 @@ class PlainMessages:
     sys_flag: int
     reconsume_times: int
     alike: bool = False
+    delay_level: int = 0
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -154,7 +156,8 @@ class PlainMessages:
         return zip(topics, self.queue_ids)  # noqa: B905  # one topic has no end
 
     def each(self) -> Iterator[InnerMessage]:
-        """Yield each as a message of its own, without a property map."""
+        """Yield each as a message of its own, with a property map that has only its delay level."""
+        level = {PROPERTY_DELAY_TIME_LEVEL: str(self.delay_level)} if self.delay_level else {}
         texts = zip(
             *[itertools.repeat(text) if isinstance(text, bytes) else text for text in self.properties], strict=False
         )
@@ -167,7 +170,7 @@ class PlainMessages:
                 queue_id,
                 body,
                 b"".join(properties),
-                {},
+                {**level},
                 tags_code,
                 self.flag,
                 self.sys_flag,

@@ -36,8 +36,8 @@ Texts: TypeAlias = Sequence[bytes]
 Values: TypeAlias = Mapping[str, tuple[bytes, int]]
 """The fields that differ: the format of the value, and how many bytes it makes."""
 
-_MESSAGE_ID, _QUEUE_ID, _QUEUE_OFFSET, _TRANSACTION_ID = (
-    field.wire for field in wire_fields(SendMessageResponseHeader)[:4]
+_MESSAGE_ID, _QUEUE_ID, _QUEUE_OFFSET, _TRANSACTION_ID, _, _RECALL_HANDLE = (
+    field.wire for field in wire_fields(SendMessageResponseHeader)
 )
 
 
@@ -58,23 +58,27 @@ class SentAnswers:
         queue_ids: Texts,
         queue_offsets: Sequence[int],
         unique_keys: Texts,
+        handles: Texts | None = None,
         *,
         alike: bool = False,
     ) -> bytes:
         """Return the frames of the answers with this response code, one for each queue offset.
 
-        Opaques and queue ids are as the requests have them. `alike` says that the values of each column of the requests have
-        one length.
+        Opaques and queue ids are as the requests have them. `handles` recall the messages. `alike` says that the values of
+        each column of the requests have one length, and so have the handles.
         """
-        count = len(queue_offsets)
-        alike = alike or all(len({*map(len, texts)}) == 1 for texts in (opaques, queue_ids, unique_keys))
+        count, keys = len(queue_offsets), (unique_keys,) if handles is None else (unique_keys, handles)
+        alike = alike or all(len({*map(len, texts)}) == 1 for texts in (opaques, queue_ids, *keys))
         if alike and _digits(min(queue_offsets)) == _digits(max(queue_offsets)):
-            lengths = len(opaques[0]), len(queue_ids[0]), _digits(queue_offsets[0]), len(unique_keys[0])
-            form = self._form(code, *lengths) * count
+            first = len(opaques[0]), len(queue_ids[0]), _digits(queue_offsets[0])
+            form = self._form(code, *first, *[len(texts[0]) for texts in keys]) * count
         else:
-            each = map(len, opaques), map(len, queue_ids), map(_digits, queue_offsets), map(len, unique_keys)
-            form = b"".join([self._form(code, *lengths) for lengths in zip(*each)])  # noqa: B905
-        columns: list[Sequence[Any]] = [physical_offsets, queue_ids, queue_offsets, unique_keys]
+            each = map(len, opaques), map(len, queue_ids), map(_digits, queue_offsets)
+            rows = zip(*each, *[map(len, texts) for texts in keys])  # noqa: B905
+            form = b"".join([self._form(code, *lengths) for lengths in rows])
+        columns: list[Sequence[Any]] = [physical_offsets, queue_ids, queue_offsets, *keys]
+        if not self.serialize_type:  # JSON has the names in alphabetical order
+            columns[3:] = keys[::-1]
         columns.insert(0 if self.serialize_type else len(columns), opaques)
         values: list[Any] = [None] * (count * len(columns))
         for place, column in enumerate(columns):
@@ -90,7 +94,9 @@ class SentAnswers:
             form = self._forms[code, *lengths] = self._new_form(code, *lengths)
         return form
 
-    def _new_form(self, code: int, opaque: int, queue_id: int, queue_offset: int, unique_key: int) -> bytes:
+    def _new_form(
+        self, code: int, opaque: int, queue_id: int, queue_offset: int, unique_key: int, handle: int | None = None
+    ) -> bytes:
         message_id = offset_message_id_pattern(self.store_host)
         values = {
             _MESSAGE_ID: (message_id.encode(), len(message_id % 0)),
@@ -98,6 +104,8 @@ class SentAnswers:
             _QUEUE_OFFSET: (b"%d", queue_offset),
             _TRANSACTION_ID: (b"%b", unique_key),
         }
+        if handle is not None:
+            values[_RECALL_HANDLE] = (b"%b", handle)
         return self._binary_form(code, values) if self.serialize_type else self._json_form(code, opaque, values)
 
     def _json_form(self, code: int, opaque_length: int, values: Values) -> bytes:

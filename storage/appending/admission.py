@@ -93,7 +93,11 @@ class Admission:
     def due_time(self, message: InnerMessage, store_timestamp: int) -> int:
         """Return a message's tags code; in the schedule topic a message with a delay level has its due time in ms."""
         level = self._delay_level(message)
-        return delivery_time(level, store_timestamp, self.delay_table) if level > 0 else message.tags_code
+        return self.time_of_level(level, store_timestamp) if level > 0 else message.tags_code
+
+    def time_of_level(self, level: int, store_timestamp: int) -> int:
+        """Return when a message of a delay level is due, in ms."""
+        return delivery_time(level, store_timestamp, self.delay_table)
 
     def _delay_level(self, message: InnerMessage) -> int:
         return parse_int(message.property_map.get(PROPERTY_DELAY_TIME_LEVEL)) or 0

@@ -147,7 +147,8 @@ class Appender:
         timestamp = self._now_ms()
         keys: Sequence[Hashable] = messages.queue_ids if isinstance(topics, str) else [*messages.queues]
         fitting = keys[: self._fitting(lengths, offsets)]
-        queues, queue_offsets = self._take(topics if isinstance(topics, str) else None, fitting)
+        delayed = messages.delay_level > 0
+        queues, queue_offsets = self._take(topics if isinstance(topics, str) else None, fitting, delayed=delayed)
         count = len(queue_offsets)
         if not count:
             return Places()
@@ -170,7 +171,10 @@ class Appender:
         )
         log.max_offset = end
         log.last_store_timestamp = timestamp
-        entries = zip(offsets, lengths.sizes, messages.tags_codes)  # noqa: B905
+        tags_codes: Iterable[int] = messages.tags_codes
+        if delayed:
+            tags_codes = itertools.repeat(self._admission.time_of_level(messages.delay_level, timestamp))
+        entries = zip(offsets, lengths.sizes, tags_codes)  # noqa: B905
         by_queue = self._enqueue(queues, keys[:count], entries, timestamp)
         return Places(queue_offsets, offsets, lengths.sizes, end, by_queue)
 
@@ -184,7 +188,9 @@ class Appender:
             fitting = min(fitting, next(index for index, length in enumerate(bodies) if length > self._max_body))
         return fitting
 
-    def _take(self, topic: str | None, keys: Sequence[Hashable]) -> tuple[dict[Hashable, ConsumeQueue], list[int]]:
+    def _take(
+        self, topic: str | None, keys: Sequence[Hashable], *, delayed: bool
+    ) -> tuple[dict[Hashable, ConsumeQueue], list[int]]:
         """Return the queues and queue offsets of the first messages, up to one that is in no queue with room for it.
 
         Keys are ids of queues of one topic, or topics and ids.
@@ -192,15 +198,15 @@ class Appender:
         queues: dict[Hashable, ConsumeQueue] = {}
         for key in dict.fromkeys(keys):
             queue = self._queues.by_key.get(cast(QueueKey, key if topic is None else (topic, key)))
-            if queue is None or queue.is_schedule:
-                return self._take(topic, keys[: keys.index(key)])
+            if queue is None or queue.is_schedule is not delayed:
+                return self._take(topic, keys[: keys.index(key)], delayed=delayed)
             queues[key] = queue
         free = {key: itertools.count(queue.next_offset) for key, queue in queues.items()}
         offsets = [*map(next, map(free.__getitem__, keys))]
         for key, queue in queues.items():
             if next(free[key]) > queue.reserved_offset:
                 place = next(i for i, one in enumerate(keys) if offsets[i] >= queues[one].reserved_offset)
-                return self._take(topic, keys[:place])
+                return self._take(topic, keys[:place], delayed=delayed)
         return queues, offsets
 
     def _enqueue(

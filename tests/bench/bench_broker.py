@@ -94,11 +94,12 @@ def make_broker(
     )
 
 
-def send_fields(number: int, tags: str = "", **more: str) -> dict[str, str]:
+def send_fields(number: int, tags: str = "", asked: str = "", **more: str) -> dict[str, str]:
     """A send header as Apache's 5.3.3 client fills it."""
     properties = f"UNIQ_KEY\x01C0000202201A4E0E2F2A66E0{number:08X}\x02WAIT\x01true\x02"
     if tags:
         properties += f"TAGS\x01{tags}\x02"
+    properties += asked
     born = str(BORN_MS + number // SENDS_A_MS)
     return {"a": "bench_producer", "b": "Bench", "c": "TBW102", "d": "4", "e": str(number % 4), "f": "0", "g": born,
             "h": "0", "i": properties, "j": "0", "k": "false", "m": "false", "n": "bench", **more}  # fmt: skip
@@ -118,12 +119,13 @@ def sends(
     tags: Sequence[str] = ("",),
     body_lengths: Sequence[int] = (128,),
     topics: Sequence[str] = ("Bench",),
+    asked: str = "",
 ) -> Iterator[bytes]:
     """Sends to four queues in turn. In each queue the messages have these tags in turn. So have their bodies the lengths, and
-    so have the topics their turns.
+    so have the topics their turns. `asked` are more properties of each.
     """
     for number in range(count):
-        fields = send_fields(number, tags[number // 4 % len(tags)], b=topics[number % len(topics)])
+        fields = send_fields(number, tags[number // 4 % len(tags)], asked, b=topics[number % len(topics)])
         body = b"x" * body_lengths[number % len(body_lengths)]
         yield encode_frame(RemotingCommand(310, number, 0, "JAVA", 479, None, body, serialize_type, ext_fields=fields))
 

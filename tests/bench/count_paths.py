@@ -50,6 +50,10 @@ RAGGED = [64 + number * 37 % 129 for number in range(BATCH)]
 """Body lengths without two neighbours alike, 127.5 bytes on average."""
 
 
+ONE_SECOND = "DELAY\x011\x02"
+TWO_SECONDS = "TIMER_DELAY_SEC\x012\x02"
+HALF = "TRAN_MSG\x01true\x02PGROUP\x01bench_producer\x02"
+"""Properties of messages that wait."""
 TEN_TOPICS = [f"Bench{number}" for number in range(10)]
 """Topics whose sends take turns."""
 
@@ -106,9 +110,9 @@ class CountedPath:
 # What makes them
 
 
-def counted_broker(folder: str, **config_of_store: Any) -> BrokerController:
+def counted_broker(folder: str, clock: StoppedClock | None = None, **config_of_store: Any) -> BrokerController:
     """A broker on which nothing happens but what is asked of it."""
-    clock = StoppedClock()
+    clock = clock or StoppedClock()
     fields = {"message_index_enable": False, "flush_interval_commit_log_ms": HOUR_MS, **config_of_store}
     broker = make_broker(folder, clock, clock.now_ms, **fields)
     broker.random.seed(0)
@@ -193,6 +197,20 @@ def prepare_busy_sends(folder: str, count: int, **more: Any) -> Prepared:
     """So many frames a read as many senders bring about."""
     frames = list(sends(count * BATCH, **more))
     return asked(folder, (b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)))
+
+
+def prepare_deliveries(folder: str, count: int) -> Prepared:
+    """Turns of a delay level whose messages have all become due."""
+    clock = StoppedClock()
+    broker = counted_broker(folder, clock)
+    channel = SocketChannel(traffic_of(broker))
+    channel.makeConnection(LastWrite())  # type: ignore[no-untyped-call]
+    for frame in sends(count * BATCH, 0, asked=ONE_SECOND):
+        channel.dataReceived(frame)
+    broker.dispatch()
+    clock.seconds = partial(float, START_SECONDS + 2)  # type: ignore[assignment]
+    turn = broker.waiting.schedule.turn
+    return Prepared(lambda _: turn() and not broker.dispatch(), [None] * count, close=broker.store.close)
 
 
 def prepare_batches(folder: str, count: int, body_lengths: Sequence[int]) -> Prepared:
@@ -289,6 +307,10 @@ PATHS = (
     _together("send, ROCKETMQ, 32 a read", partial(prepare_busy_sends, **_binary)),
     _together("send, JSON, ragged, 32 a read", partial(prepare_busy_sends, body_lengths=RAGGED, **_json)),
     _together("send, JSON, 10 topics, 32 a read", partial(prepare_busy_sends, topics=TEN_TOPICS, **_json)),
+    _together("send, JSON, delayed, 32 a read", partial(prepare_busy_sends, asked=ONE_SECOND, **_json)),
+    _together("send, JSON, timed, 32 a read", partial(prepare_busy_sends, asked=TWO_SECONDS, **_json)),
+    _together("send, JSON, transactional, 32 a read", partial(prepare_busy_sends, asked=HALF, **_json)),
+    CountedPath("deliver 32 of a delay level", prepare_deliveries, bool, 20, 60, messages=BATCH),
     _together("send, JSON, signed, 32 a read", partial(prepare_signed_sends, frames_a_read=BATCH, **_json)),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH

@@ -137,8 +137,8 @@ def test_figures_of_slower_parts_are_measured() -> None:
     page = (ROOT / "docs" / "measurements" / "index.md").read_text()
     rows = {row.split("|")[1].strip(): row for row in page.splitlines() if row.startswith("|")}
     assert "| 0.85 |" in rows["the same, of different lengths"]
-    assert "| 0.87 |" in rows["delayed by level 1"]
-    assert "| 0.89 |" in rows["timed, 2 s ahead"]
+    assert "| 0.97 |" in rows["delayed by level 1"]
+    assert "| 0.88 |" in rows["transactional, committed"]
     assert "| 0.70 |" in rows["the same: readable MB/s"] or "| 0.57 |" in page
 
 

@@ -1,9 +1,9 @@
 """Stores sends whose headers have the same shape, many at a time: common parts are checked and made once, see
 protocol.wire.shapes.
 
-This is the quick form of `SendMessageProcessor` for plain messages to topics that are neither new nor special. Sends that
-it does not take go to the processor as commands. A test checks that answers, log and queues of both are equal, byte for
-byte.
+This is the quick form of `SendMessageProcessor` for plain messages to topics that are neither new nor special, and for those
+that wait as most do (`send_aside`). Sends that it does not take go to the processor as commands. A test checks that answers,
+log and queues of both are equal, byte for byte.
 """
 
 from __future__ import annotations
@@ -20,13 +20,20 @@ from twisted.internet import defer
 
 from twisted_mq.access.guard import Guard, Named
 from twisted_mq.broker.processors.send import SendAnswers, brokers_properties
+from twisted_mq.broker.processors.send_aside import ASIDE, FIXED, Aside, Asides, Sends, Texts, Waiting, timer_of
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL
 from twisted_mq.broker.statistics.distributions import SIZE_LIMITS
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.errors import ProtocolError
-from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES, without_commit
+from twisted_mq.protocol.flags import (
+    INNER_BATCH,
+    OUT_OF_QUEUES,
+    MessageSysFlag,
+    reset_transaction_value,
+    without_commit,
+)
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.record import V6_FLAGS
 from twisted_mq.protocol.text.java import tags_code
@@ -34,8 +41,10 @@ from twisted_mq.protocol.text.properties import (
     NAME_VALUE_SEPARATOR,
     PROPERTY_SEPARATOR,
     PROPERTY_TAGS,
+    PROPERTY_TRANSACTION_PREPARED,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     PROPERTY_WAIT_STORE_MSG_OK,
+    decode_properties,
 )
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import fast_header
@@ -54,12 +63,13 @@ from twisted_mq.protocol.wire.signature import SIGNATURE, SignedColumns, signed_
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
 
-_FIXED = frozenset({PROPERTY_WAIT_STORE_MSG_OK})
+_FIXED = FIXED | {PROPERTY_WAIT_STORE_MSG_OK}
+_UNUSUAL = UNUSUAL - ASIDE
 VARYING = {
     int(RequestCode.SEND_MESSAGE): Varying(
-        ("queueId", "bornTimestamp"), "properties", UNUSUAL, _FIXED, ("topic", SIGNATURE)
+        ("queueId", "bornTimestamp"), "properties", _UNUSUAL, _FIXED, ("topic", SIGNATURE)
     ),
-    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", UNUSUAL, _FIXED, ("b", SIGNATURE)),
+    int(RequestCode.SEND_MESSAGE_V2): Varying(("e", "g"), "i", _UNUSUAL, _FIXED, ("b", SIGNATURE)),
 }
 """The varying fields in the sends of each code: the queue, the time, properties, topic and signature."""
 READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
@@ -100,6 +110,10 @@ class SendPattern:
     named: Named | None
     """The names that decide about rights, beside the topic; None if each send is checked by itself."""
     signed: SignedColumns | None
+    aside: Aside | None
+    """Puts the sends aside, if they wait for their time or begin a transaction."""
+    timer: int
+    """The place of the value that says for which time they wait."""
 
 
 @attrs.define(eq=False)
@@ -118,11 +132,13 @@ class SendColumns:
     shapes: Shapes = attrs.field(factory=lambda: Shapes(VARYING))
     suffix: str = attrs.field(init=False)
     """The properties that the broker adds to each message."""
+    _asides: Asides = attrs.field(init=False)
     _small: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         options, times = self.broker.options, self.broker.statistics.request_times
         self.suffix = "".join(f"{name}\x01{value}\x02" for name, value in brokers_properties(options).items())
+        self._asides = Asides(self.broker.transactions, self.broker.postponement, options.broker_name)
         self._small = sys.maxsize if times is None else SIZE_LIMITS[0]
 
     def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes | defer.Deferred[bytes]]:
@@ -144,7 +160,11 @@ class SendColumns:
         if not plain:
             return 0, b""
         columns = _first(columns, plain)
-        messages = self._messages(channel, pattern, targets, columns, alike=alike)
+        waiting = _waiting(pattern, columns)
+        if waiting is None and pattern.aside is not None:
+            self.broker.statistics.sends_left["it waits, and not as others do"] += 1
+            return 0, b""
+        messages = self._messages(channel, pattern, targets, columns, waiting, alike=alike)
         if not messages:
             self.broker.statistics.sends_left["a value is odd"] += 1
             return 0, b""
@@ -154,7 +174,8 @@ class SendColumns:
             return 0, b""
         if allowed < len(messages):
             columns = _first(columns, allowed)
-            messages = self._messages(channel, pattern, targets, columns, alike=alike)
+            waiting = _waiting(pattern, columns)
+            messages = self._messages(channel, pattern, targets, columns, waiting, alike=alike)
             assert messages is not None  # a part of what is sound
         places = self.broker.timed_plain_puts.call(messages)
         count = len(places)
@@ -163,9 +184,12 @@ class SendColumns:
         if not count:
             return 0, b""
         self.count(messages, places)
+        handles = None if waiting is None else waiting.handles
+        if waiting is not None:
+            self._asides.stored(waiting, columns[pattern.topic][:count])
         if waits:
-            return count, self._when_durable(pattern, columns, places)
-        answers = _answers(pattern, columns, places, _SUCCESS, alike=alike)
+            return count, self._when_durable(pattern, columns, places, handles)
+        answers = _answers(pattern, columns, places, _SUCCESS, handles, alike=alike)
         if times is not None:
             times.note_together(pattern.code, count, began)
         return count, answers
@@ -216,7 +240,13 @@ class SendColumns:
         except ProtocolError:
             return None
         text = (header.properties or "").removesuffix(PROPERTY_SEPARATOR)
-        sys_flag = without_commit(header.sys_flag)
+        properties, sys_flag, aside = decode_properties(text), without_commit(header.sys_flag), None
+        if not ASIDE.isdisjoint(properties):
+            aside = self._asides.of(properties, header.reconsume_times or 0)
+            if aside is None:
+                return None
+        if PROPERTY_TRANSACTION_PREPARED in properties:
+            sys_flag = reset_transaction_value(sys_flag, MessageSysFlag.TRANSACTION_NOT_TYPE)
         unique_key, tags = (names.properties, PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX), (names.properties, PROPERTY_TAGS)
         if (
             header.batch
@@ -225,7 +255,7 @@ class SendColumns:
             or names.texts[0] not in family.names
         ):
             return None
-        inside = [*family.property_places.values()]
+        inside, timer = [*family.property_places.values()], timer_of(properties)
         topic, queue_id, born_timestamp, opaque = map(family.place, (names.texts[0], *names.numbers, OPAQUE_PART))
         return SendPattern(
             self.answers.shaped(command.serialize_type),
@@ -244,6 +274,8 @@ class SendColumns:
             _NO_WAIT in text.split(PROPERTY_SEPARATOR),
             self.guard.named(command),
             signed_columns(family, command, names.properties),
+            aside,
+            0 if timer is None else family.place((names.properties or "", timer)),
         )
 
     def _properties(self, text: str, family: Family) -> list[bytes]:
@@ -252,7 +284,14 @@ class SendColumns:
         return [part.encode() for part in (*before, last + self.suffix)]
 
     def _messages(
-        self, channel: Channel, pattern: SendPattern, targets: Targets, columns: Columns, *, alike: bool
+        self,
+        channel: Channel,
+        pattern: SendPattern,
+        targets: Targets,
+        columns: Columns,
+        waiting: Waiting | None,
+        *,
+        alike: bool,
     ) -> PlainMessages | None:
         """Return the messages; None if one has a value that has to be checked by itself."""
         opaques, bodies, values = columns[pattern.opaque], columns[-1], columns[pattern.values]
@@ -271,8 +310,12 @@ class SendColumns:
             properties.insert(2 * place + 1, column)
         topics = {name: target.topic for name, target in targets.items()}
         one, *others = targets.values()
+        topic: str | Sequence[str] = [*map(topics.__getitem__, columns[pattern.topic])] if others else one.topic
+        if waiting is not None:
+            topic, queue_ids = waiting.topic, [waiting.queue_id] * len(bodies)
+            properties += waiting.pieces
         return PlainMessages(
-            [*map(topics.__getitem__, columns[pattern.topic])] if others else one.topic,
+            topic,
             queue_ids,
             bodies,
             properties,
@@ -283,6 +326,7 @@ class SendColumns:
             pattern.sys_flag | 2 if one.multi_tag else pattern.sys_flag,
             pattern.reconsume_times,
             alike,
+            0 if waiting is None else waiting.delay_level,
         )
 
     def count(self, messages: PlainMessages, places: Places) -> None:
@@ -299,7 +343,9 @@ class SendColumns:
         self.broker.statistics.sends_together += count
         self.broker.statistics.put_messages += count
 
-    def _when_durable(self, pattern: SendPattern, columns: Columns, places: Places) -> defer.Deferred[bytes]:
+    def _when_durable(
+        self, pattern: SendPattern, columns: Columns, places: Places, handles: Texts | None
+    ) -> defer.Deferred[bytes]:
         """Return the answers once the last message is as durable as declared, or is too late; then each has its own code."""
         broker, count = self.broker, len(places)
         began_ms = broker.wall_ms()
@@ -309,21 +355,31 @@ class SendColumns:
             for (topic, queue_id), (times, _) in places.by_queue.items():
                 broker.statistics.puts[topic][queue_id].elapsed_ms += times * elapsed_ms
             if code == _SUCCESS:
-                return _answers(pattern, columns, places, code)
-            return b"".join(self._answers_of_each(pattern, columns, places))
+                return _answers(pattern, columns, places, code, handles)
+            return b"".join(self._answers_of_each(pattern, columns, places, handles))
 
         reached = broker.durability.reached(places.end_offset)
         self.checks.waiting.wait(reached, count)
         return reached.addCallback(durable)
 
-    def _answers_of_each(self, pattern: SendPattern, columns: Columns, places: Places) -> Iterator[bytes]:
+    def _answers_of_each(
+        self, pattern: SendPattern, columns: Columns, places: Places, handles: Texts | None
+    ) -> Iterator[bytes]:
         """Yield the answers' frames; successive messages that are equally durable share a code."""
         ends = map(operator.add, places.physical_offsets, places.sizes)
         start = 0
         for code, run in itertools.groupby(map(self.broker.durability.code_of, ends)):
             stop = start + len([*run])
-            yield _answers(pattern, columns, places, code, slice(start, stop))
+            yield _answers(pattern, columns, places, code, handles, slice(start, stop))
             start = stop
+
+
+def _waiting(pattern: SendPattern, columns: Columns) -> Waiting | None:
+    """Return where sends wait; None for those that do not wait, or that have to be looked at one by one."""
+    if pattern.aside is None:
+        return None
+    sends = Sends(columns[pattern.topic], columns[pattern.queue_id], columns[pattern.unique_key])
+    return pattern.aside(sends, columns[pattern.timer])
 
 
 def _first(columns: Columns, count: int) -> Columns:
@@ -342,6 +398,7 @@ def _answers(
     columns: Columns,
     places: Places,
     code: int,
+    handles: Texts | None,
     which: slice = slice(None),
     *,
     alike: bool = False,
@@ -354,6 +411,7 @@ def _answers(
         columns[pattern.queue_id][which],
         places.queue_offsets[which],
         columns[pattern.unique_key][which],
+        None if handles is None else handles[which],
         alike=alike,
     )
 

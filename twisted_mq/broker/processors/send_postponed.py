@@ -51,6 +51,12 @@ class PostponedSends:
     postponement: Postponement
     always: Mapping[str, str]
     broker_name: str
+    never_sent: frozenset[str] = attrs.field(init=False)
+    """The properties that only the broker sets."""
+
+    @never_sent.default
+    def _never_sent(self) -> frozenset[str]:
+        return BROKERS_PROPERTIES.union(self.always)
 
     def cleaned(
         self, text: str, properties: dict[str, str], sys_flag: int, body: bytes, *, order_mode: str | None = None
@@ -63,12 +69,12 @@ class PostponedSends:
         """
         check_order(properties, order_mode)
         check_inner_number(properties, sys_flag, body)
-        dropped = [*BROKERS_PROPERTIES, *self.always]
-        if order_mode is not None or message_type(properties) != PRIORITY:
-            dropped.append(PROPERTY_PRIORITY)
+        dropped = self.never_sent & properties.keys()
+        if PROPERTY_PRIORITY in properties and (order_mode is not None or message_type(properties) != PRIORITY):
+            dropped |= {PROPERTY_PRIORITY}
         for name in dropped:
-            if properties.pop(name, None) is not None:
-                text = delete_property(text, name)
+            del properties[name]
+            text = delete_property(text, name)
         return text
 
     def put_aside(self, message: InnerMessage) -> InnerMessage:

@@ -18,7 +18,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import MessageSysFlag, transaction_value
 from twisted_mq.protocol.messages.delay_levels import parse_delay_levels
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC, TIMER_TOPIC
-from twisted_mq.protocol.text.java import from_utf8, parse_int
+from twisted_mq.protocol.text.java import from_utf8, parse_int, utf8
 from twisted_mq.protocol.text.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_REAL_QUEUE_ID,
@@ -29,6 +29,7 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_DELIVER_MS,
     PROPERTY_TIMER_OUT_MS,
     delete_property,
+    encode_properties,
 )
 from twisted_mq.storage.interfaces import InnerMessage
 
@@ -53,7 +54,7 @@ class Postponement:
 
     `crowd(ms)` returns how many messages wait for a second; `options` are the broker's, read at each message. Timers
     follow `now_ms`; `steps_ms` returns how far the time of day was set since the start, so that a clock that is set
-    changes no delay.
+    changes no delay. `top_level` is the longest delay level.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Postponement:
         self._options = options
         self._now_ms = now_ms
         self._random = random
-        self._top_level = max(parse_delay_levels(options.message_delay_level), default=0)
+        self.top_level = max(parse_delay_levels(options.message_delay_level), default=0)
         self._crowd = crowd
         self._steps_ms = steps_ms
 
@@ -80,8 +81,8 @@ class Postponement:
         timed = not properties.keys().isdisjoint(TIMER_PROPERTIES) and message.topic != TIMER_TOPIC
         if level > 0:
             changes: dict[str, str | None] = dict.fromkeys(TIMER_PROPERTIES) if timed else {}
-            if level > self._top_level:
-                level = self._top_level
+            if level > self.top_level:
+                level = self.top_level
                 changes[PROPERTY_DELAY_TIME_LEVEL] = str(level)
             send_to(message, SCHEDULE_TOPIC, level - 1, changes)
         elif timed and PROPERTY_TIMER_OUT_MS not in properties:
@@ -112,6 +113,16 @@ class Postponement:
             send_to(message, TIMER_TOPIC, 0, {PROPERTY_TIMER_OUT_MS: str(deliver_ms)})
         elif PROPERTY_TIMER_DEL_UNIQKEY in message.property_map:
             raise self._illegal()
+
+    def tick(self, name: str, text: str) -> int | None:
+        """Return the tick at which messages with this timer property wait; None if they have to be looked at one by one."""
+        options, now = self._options, self._now_ms()
+        deliver_ms = self._deliver_ms({name: text}, now)
+        if deliver_ms is None or not options.timer_wheel_enable:
+            return None
+        tick_ms = last_tick_before(deliver_ms, options.timer_precision_ms)
+        is_near = now < deliver_ms <= now + options.timer_max_delay_sec * 1000
+        return tick_ms if is_near and self._crowd(tick_ms) <= options.timer_congest_num_each_slot else None
 
     def _deliver_ms(self, properties: Mapping[str, str], now: int) -> int | None:
         """Return when timers are to deliver it; None if the time is not a number."""
@@ -160,14 +171,13 @@ def send_to(message: InnerMessage, topic: str, queue_id: int, changes: Mapping[s
 
 def set_properties(message: InnerMessage, changes: Mapping[str, str | None]) -> None:
     """Change properties in the map and in the text form; None removes one."""
-    text = from_utf8(message.properties)
-    if text and not text.endswith("\x02"):
-        text += "\x02"
-    properties = message.property_map
-    for name, value in changes.items():
-        if properties.pop(name, None) is not None:
-            text = delete_property(text, name)
-        if value is not None:
-            properties[name] = value
-            text += f"{name}\x01{value}\x02"
-    message.properties = text.encode("utf-8", "replace")
+    properties, text = message.property_map, message.properties
+    replaced = properties.keys() & changes.keys()
+    for name in replaced:
+        del properties[name]
+        text = utf8(delete_property(from_utf8(text), name))
+    if text and not text.endswith(b"\x02"):
+        text += b"\x02"
+    added = {name: value for name, value in changes.items() if value is not None}
+    properties.update(added)
+    message.properties = text + utf8(encode_properties(added))

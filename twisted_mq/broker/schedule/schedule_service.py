@@ -208,7 +208,7 @@ class ScheduleMessageService:
         latest = now - self._delay(level)
 
         def is_due(head: RecordHead) -> bool:
-            """As `_waits` says; what another master has is passed over by itself."""
+            """Return True if a message does not wait, see `_waits`, and no other master has it."""
             if latest < head.store_timestamp <= now:
                 return False
             return escaped is None or not escaped.has_of_level(level, head.queue_offset)

@@ -69,9 +69,14 @@ class TransactionService:
 
     # producers
 
+    @property
+    def may_prepare(self) -> bool:
+        """Return False if transactions are refused."""
+        return not self._broker.options.reject_transaction_message
+
     def prepare(self, message: InnerMessage) -> InnerMessage:
         """Return the half message of a send. Raises BrokerError if transactions are refused."""
-        if self._broker.options.reject_transaction_message:
+        if not self.may_prepare:
             remark = f"the broker[{self._broker.advertised_ip}] sending transaction message is forbidden"
             raise BrokerError(ResponseCode.NO_PERMISSION, remark)
         return prepare(message)
