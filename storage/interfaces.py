@@ -130,7 +130,8 @@ class PlainMessages:
     `properties` are pieces of the records' text form in UTF-8, one after the other, of 32,767 bytes together at most.
     `born_host` has 8 or 20 bytes. The sys flag has no bit for inner batches or for messages outside of queues. `alike` is True if
     all bodies are known to have one length, all topics, and all texts of each column of properties. Such messages are stored
-    faster. Messages of the schedule topic have a `delay_level`: their time takes the place of their tags codes.
+    faster. Those of the schedule topic are `delayed`: the times at which their levels are due take the place of
+    tags codes. Level n is in queue n - 1.
     """
 
     topics: str | Sequence[str]
@@ -144,7 +145,7 @@ class PlainMessages:
     sys_flag: int
     reconsume_times: int
     alike: bool = False
-    delay_level: int = 0
+    delayed: bool = False
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -157,7 +158,6 @@ class PlainMessages:
 
     def each(self) -> Iterator[InnerMessage]:
         """Yield each as a message of its own, with a property map that has only its delay level."""
-        level = {PROPERTY_DELAY_TIME_LEVEL: str(self.delay_level)} if self.delay_level else {}
         texts = zip(
             *[itertools.repeat(text) if isinstance(text, bytes) else text for text in self.properties], strict=False
         )
@@ -170,7 +170,7 @@ class PlainMessages:
                 queue_id,
                 body,
                 b"".join(properties),
-                {**level},
+                {PROPERTY_DELAY_TIME_LEVEL: str(queue_id + 1)} if self.delayed else {},
                 tags_code,
                 self.flag,
                 self.sys_flag,

@@ -147,8 +147,8 @@ class Appender:
         timestamp = self._now_ms()
         keys: Sequence[Hashable] = messages.queue_ids if isinstance(topics, str) else [*messages.queues]
         fitting = keys[: self._fitting(lengths, offsets)]
-        delayed = messages.delay_level > 0
-        queues, queue_offsets = self._take(topics if isinstance(topics, str) else None, fitting, delayed=delayed)
+        one_topic = topics if isinstance(topics, str) else None
+        queues, queue_offsets = self._take(one_topic, fitting, delayed=messages.delayed)
         count = len(queue_offsets)
         if not count:
             return Places()
@@ -171,9 +171,9 @@ class Appender:
         )
         log.max_offset = end
         log.last_store_timestamp = timestamp
-        tags_codes: Iterable[int] = messages.tags_codes
-        if delayed:
-            tags_codes = itertools.repeat(self._admission.time_of_level(messages.delay_level, timestamp))
+        tags_codes = messages.tags_codes
+        if messages.delayed:
+            tags_codes = [self._admission.time_of_level(one + 1, timestamp) for one in messages.queue_ids]
         entries = zip(offsets, lengths.sizes, tags_codes)  # noqa: B905
         by_queue = self._enqueue(queues, keys[:count], entries, timestamp)
         return Places(queue_offsets, offsets, lengths.sizes, end, by_queue)

@@ -167,8 +167,7 @@ class MemoryMessageStore:
         for message in messages.each():
             key = message.topic, message.queue_id
             queue = self._queues.get(key)
-            delayed = message.topic == SCHEDULE_TOPIC
-            if queue is None or queue.batched or delayed is not bool(messages.delay_level):
+            if queue is None or queue.batched or (message.topic == SCHEDULE_TOPIC) is not messages.delayed:
                 break
             result = self.put_message(message)
             if result.status is not PutStatus.PUT_OK:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import attrs
 
-from twisted_mq.broker.schedule.postpone import POSTPONING, TIMER_PROPERTIES, Postponement
+from twisted_mq.broker.schedule.postpone import POSTPONING, Postponement
 from twisted_mq.broker.transaction.half_messages import is_half
 from twisted_mq.broker.transaction.transaction_service import TransactionService
 from twisted_mq.protocol.names.recall_handle import VERSION
@@ -30,8 +30,6 @@ from twisted_mq.protocol.text.properties import (
 
 ASIDE = POSTPONING | {PROPERTY_TRANSACTION_PREPARED}
 """A message without one of these properties is not put aside."""
-FIXED = frozenset({PROPERTY_DELAY_TIME_LEVEL, PROPERTY_TRANSACTION_PREPARED})
-"""The properties of these whose values sends of one family share."""
 _ODD = frozenset({PROPERTY_TIMER_OUT_MS, PROPERTY_TRANSACTION_ID})
 """A message that is put aside has got these from the broker, unless it has waited before."""
 
@@ -40,13 +38,12 @@ Texts: TypeAlias = Sequence[bytes]
 
 @attrs.frozen
 class Waiting:
-    """The queue in which messages wait, what their properties get there, and the handles that recall them, if any can."""
+    """The queues in which messages wait, what their properties get there, and the handles that recall them, if any can."""
 
     topic: str
-    queue_id: int
+    queue_ids: Sequence[int]
     pieces: Sequence[bytes | Texts]
     handles: Texts | None = None
-    delay_level: int = 0
 
 
 @attrs.frozen
@@ -65,8 +62,8 @@ class Sends:
 
 
 Aside: TypeAlias = Callable[[Sends, Texts], Waiting | None]
-"""Puts sends aside; the second argument has the values of the family's timer property. Returns None for sends that have to be
-looked at one by one.
+"""Puts sends aside; the second argument has the values of the property that says for which time they wait. Returns None for
+sends that have to be looked at one by one.
 """
 
 
@@ -83,26 +80,26 @@ class Asides:
         if not _ODD.isdisjoint(properties):
             return None
         if PROPERTY_TRANSACTION_PREPARED in properties:
-            return self.half if is_half(properties, reconsume_times) else None
-        timer, level = timer_of(properties), parse_int(properties.get(PROPERTY_DELAY_TIME_LEVEL))
-        if len(POSTPONING & properties.keys()) > 1:
+            return self.half if is_half(properties, 0) and not reconsume_times else None
+        time, *others = POSTPONING & properties.keys()
+        if others:
             return None
-        if level is None:
-            return None if timer is None else functools.partial(self.timed, timer)
-        return functools.partial(self.delayed, level) if 0 < level <= self.postponement.top_level else None
+        return self.delayed if time == PROPERTY_DELAY_TIME_LEVEL else functools.partial(self.timed, time)
 
     def half(self, sends: Sends, values: Texts) -> Waiting | None:
         """Return the half messages of transactions."""
         if not self.transactions.may_prepare or not _are_plain(sends.queue_ids):
             return None
         pieces = [*sends.places, b"%b\x01" % PROPERTY_TRANSACTION_ID.encode(), sends.unique_keys, b"\x02"]
-        return Waiting(HALF_TOPIC, 0, pieces)
+        return Waiting(HALF_TOPIC, [0] * len(values), pieces)
 
-    def delayed(self, level: int, sends: Sends, values: Texts) -> Waiting | None:
-        """Return the messages of a delay level."""
-        if not _are_plain(sends.queue_ids):
+    def delayed(self, sends: Sends, values: Texts) -> Waiting | None:
+        """Return the messages of the delay levels that the values name."""
+        levels = {value: parse_int(value.decode("latin-1")) or 0 for value in {*values}}
+        are_known = all(0 < level <= self.postponement.top_level for level in levels.values())
+        if not are_known or not _are_plain(sends.queue_ids):
             return None
-        return Waiting(SCHEDULE_TOPIC, level - 1, sends.places, delay_level=level)
+        return Waiting(SCHEDULE_TOPIC, [levels[value] - 1 for value in values], sends.places)
 
     def timed(self, name: str, sends: Sends, values: Texts) -> Waiting | None:
         """Return the messages that wait for the times that the values of this property ask for."""
@@ -114,7 +111,7 @@ class Asides:
         named = zip(sends.topics, times, sends.unique_keys, strict=True)
         version, broker = VERSION.encode(), self.broker_name.encode()
         texts = [b"%b %b %b %d %b" % (version, topic, broker, time + 1, key) for topic, time, key in named]
-        return Waiting(TIMER_TOPIC, 0, pieces, [*map(base64.urlsafe_b64encode, texts)])
+        return Waiting(TIMER_TOPIC, [0] * len(values), pieces, [*map(base64.urlsafe_b64encode, texts)])
 
     def stored(self, waiting: Waiting, topics: Texts) -> None:
         """Count stored half messages as prepared; `topics` are their real ones."""
@@ -123,9 +120,9 @@ class Asides:
                 self.transactions.metrics.add(topic.decode(), count)
 
 
-def timer_of(properties: Mapping[str, str]) -> str | None:
-    """Return the name of the timer property that counts; None without one."""
-    return next((name for name in TIMER_PROPERTIES if name in properties), None)
+def time_of(properties: Mapping[str, str]) -> str | None:
+    """Return the name of the property that says for which time messages wait; None without one."""
+    return next((name for name in POSTPONING if name in properties), None)
 
 
 def _are_plain(queue_ids: Texts) -> bool:

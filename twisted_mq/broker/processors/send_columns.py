@@ -20,7 +20,7 @@ from twisted.internet import defer
 
 from twisted_mq.access.guard import Guard, Named
 from twisted_mq.broker.processors.send import SendAnswers, brokers_properties
-from twisted_mq.broker.processors.send_aside import ASIDE, FIXED, Aside, Asides, Sends, Texts, Waiting, timer_of
+from twisted_mq.broker.processors.send_aside import ASIDE, Aside, Asides, Sends, Texts, Waiting, time_of
 from twisted_mq.broker.processors.send_checks import SendChecks, SendHeader, SendTarget
 from twisted_mq.broker.processors.send_parts import SendParts
 from twisted_mq.broker.processors.send_postponed import UNUSUAL
@@ -36,6 +36,7 @@ from twisted_mq.protocol.flags import (
 )
 from twisted_mq.protocol.headers import SendMessageRequestHeader, SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.record import V6_FLAGS
+from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.protocol.text.java import tags_code
 from twisted_mq.protocol.text.properties import (
     NAME_VALUE_SEPARATOR,
@@ -63,7 +64,7 @@ from twisted_mq.protocol.wire.signature import SIGNATURE, SignedColumns, signed_
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import Places, PlainMessages
 
-_FIXED = FIXED | {PROPERTY_WAIT_STORE_MSG_OK}
+_FIXED = frozenset({PROPERTY_WAIT_STORE_MSG_OK, PROPERTY_TRANSACTION_PREPARED})
 _UNUSUAL = UNUSUAL - ASIDE
 VARYING = {
     int(RequestCode.SEND_MESSAGE): Varying(
@@ -112,7 +113,7 @@ class SendPattern:
     signed: SignedColumns | None
     aside: Aside | None
     """Puts the sends aside, if they wait for their time or begin a transaction."""
-    timer: int
+    time: int
     """The place of the value that says for which time they wait."""
 
 
@@ -255,7 +256,7 @@ class SendColumns:
             or names.texts[0] not in family.names
         ):
             return None
-        inside, timer = [*family.property_places.values()], timer_of(properties)
+        inside, time = [*family.property_places.values()], time_of(properties)
         topic, queue_id, born_timestamp, opaque = map(family.place, (names.texts[0], *names.numbers, OPAQUE_PART))
         return SendPattern(
             self.answers.shaped(command.serialize_type),
@@ -275,7 +276,7 @@ class SendColumns:
             self.guard.named(command),
             signed_columns(family, command, names.properties),
             aside,
-            0 if timer is None else family.place((names.properties or "", timer)),
+            0 if time is None else family.place((names.properties or "", time)),
         )
 
     def _properties(self, text: str, family: Family) -> list[bytes]:
@@ -295,10 +296,10 @@ class SendColumns:
     ) -> PlainMessages | None:
         """Return the messages; None if one has a value that has to be checked by itself."""
         opaques, bodies, values = columns[pattern.opaque], columns[-1], columns[pattern.values]
-        queue_ids, times = _numbers(columns[pattern.queue_id]), _times(columns[pattern.born_timestamp])
-        if queue_ids is None or times is None or not all(bodies):
+        asked, times = _numbers(columns[pattern.queue_id]), _times(columns[pattern.born_timestamp])
+        if asked is None or times is None or not all(bodies):
             return None
-        if not _have_queues(targets, columns[pattern.topic], queue_ids):
+        if not _have_queues(targets, columns[pattern.topic], asked):
             return None
         if not pattern.answers.serialize_type and (min(opaques) < _LEAST_OPAQUE or not b"".join(opaques).isdigit()):
             return None
@@ -312,11 +313,11 @@ class SendColumns:
         one, *others = targets.values()
         topic: str | Sequence[str] = [*map(topics.__getitem__, columns[pattern.topic])] if others else one.topic
         if waiting is not None:
-            topic, queue_ids = waiting.topic, [waiting.queue_id] * len(bodies)
+            topic = waiting.topic
             properties += waiting.pieces
         return PlainMessages(
             topic,
-            queue_ids,
+            asked if waiting is None else waiting.queue_ids,
             bodies,
             properties,
             [0] * len(bodies) if pattern.tags is None else [*map(code_of_tags, columns[pattern.tags])],
@@ -326,7 +327,7 @@ class SendColumns:
             pattern.sys_flag | 2 if one.multi_tag else pattern.sys_flag,
             pattern.reconsume_times,
             alike,
-            0 if waiting is None else waiting.delay_level,
+            topic == SCHEDULE_TOPIC,
         )
 
     def count(self, messages: PlainMessages, places: Places) -> None:
@@ -379,7 +380,7 @@ def _waiting(pattern: SendPattern, columns: Columns) -> Waiting | None:
     if pattern.aside is None:
         return None
     sends = Sends(columns[pattern.topic], columns[pattern.queue_id], columns[pattern.unique_key])
-    return pattern.aside(sends, columns[pattern.timer])
+    return pattern.aside(sends, columns[pattern.time])
 
 
 def _first(columns: Columns, count: int) -> Columns:

@@ -81,7 +81,8 @@ def codes(answers: Sequence[bytes]) -> set[int]:
 
 TAKEN: dict[str, Callable[[int], str]] = {
     "a level": lambda number: "DELAY\x013\x02",
-    "levels in turn": lambda number: f"DELAY\x01{1 + number // 20}\x02",
+    "levels in turn": lambda number: f"DELAY\x01{1 + number % 4}\x02",
+    "levels of two lengths": lambda number: f"DELAY\x01{8 + number // 7 % 4}\x02",
     "seconds": lambda number: "TIMER_DELAY_SEC\x015\x02",
     "milliseconds that differ": lambda number: f"TIMER_DELAY_MS\x01{1000 + number * 700}\x02",
     "times that differ": lambda number: f"TIMER_DELIVER_MS\x01{NOW_MS + 5000 + number}\x02",
