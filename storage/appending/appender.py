@@ -173,7 +173,8 @@ class Appender:
         log.last_store_timestamp = timestamp
         tags_codes = messages.tags_codes
         if messages.delayed:
-            tags_codes = [self._admission.time_of_level(one + 1, timestamp) for one in messages.queue_ids]
+            times = {one: self._admission.time_of_level(one + 1, timestamp) for one in {*messages.queue_ids}}
+            tags_codes = [*map(times.__getitem__, messages.queue_ids)]
         entries = zip(offsets, lengths.sizes, tags_codes)  # noqa: B905
         by_queue = self._enqueue(queues, keys[:count], entries, timestamp)
         return Places(queue_offsets, offsets, lengths.sizes, end, by_queue)
