@@ -38,11 +38,11 @@ def frame(
     return encode_frame(command)
 
 
-def outcome(folder: Path, reads: Sequence[bytes], *, columns: bool, **options: Any) -> tuple[Any, int]:
+def outcome(folder: Path, reads: Sequence[bytes], *, columns: bool) -> tuple[Any, int]:
     """Answers, the store's files, what was counted; and how many sends were stored together."""
     answers = []
     with files(folder) as store:
-        broker = broker_of(store, columns=columns, **options)
+        broker = broker_of(store, columns=columns)
         peer = broker.connect()
         for read in reads:
             peer.channel.dataReceived(read)
@@ -63,11 +63,11 @@ def outcome(folder: Path, reads: Sequence[bytes], *, columns: bool, **options: A
     return (answers, written, counted, prepared, statistics.put_messages, statistics.put_failed), taken
 
 
-def both(folder: Path, frames: Sequence[bytes], a_read: int = 10, **options: Any) -> tuple[Any, int]:
-    """What came of frames together, which is what comes of them one by one; and how many were stored together."""
+def both(folder: Path, frames: Sequence[bytes], a_read: int = 10) -> tuple[Any, int]:
+    """Return the outcome of frames together, which equals that of each by itself, and how many were stored together."""
     reads = [b"".join(frames[start : start + a_read]) for start in range(0, len(frames), a_read)]
-    together, taken = outcome(folder / "together", reads, columns=True, **options)
-    alone, none = outcome(folder / "alone", reads, columns=False, **options)
+    together, taken = outcome(folder / "together", reads, columns=True)
+    alone, none = outcome(folder / "alone", reads, columns=False)
     assert none == 0
     assert together == alone
     return together, taken
@@ -108,24 +108,24 @@ def test_sends_that_wait_are_taken_together(tmp_path: Path, kind: str, serialize
     assert taken >= COUNT // 2
 
 
-LEFT: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
-    "a level beyond the last": ("DELAY\x0199\x02", {}, {}),
-    "level 0": ("DELAY\x010\x02", {}, {}),
-    "a level that is no number": ("DELAY\x01x\x02", {}, {}),
-    "a level and a time": ("DELAY\x011\x02TIMER_DELAY_SEC\x015\x02", {}, {}),
-    "two times": ("TIMER_DELAY_SEC\x015\x02TIMER_DELAY_MS\x019000\x02", {}, {}),
-    "a time that is no number": ("TIMER_DELAY_SEC\x01x\x02", {}, {}),
-    "a time that is over": (f"TIMER_DELIVER_MS\x01{NOW_MS}\x02", {}, {}),
-    "a time too far away": ("TIMER_DELAY_SEC\x01999999\x02", {}, {}),
-    "one that has waited": ("TIMER_DELAY_SEC\x015\x02TIMER_OUT_MS\x011\x02", {}, {}),
-    "a prepared one with a level": ("DELAY\x011\x02", {"sys_flag": PREPARED}, {}),
-    "no transaction": ("TRAN_MSG\x01false\x02", {}, {}),
-    "a transaction that came back": ("TRAN_MSG\x01true\x02DELAY\x011\x02", {"reconsume": "1"}, {}),
-    "a transaction with an id": ("TRAN_MSG\x01true\x02__transactionId__\x01X\x02", {"sys_flag": PREPARED}, {}),
-    "a queue with a leading 0": ("DELAY\x011\x02", {"queue": "01"}, {}),
-    "a property of the broker": ("DELAY\x011\x02REAL_TOPIC\x01X\x02", {}, {}),
+LEFT: dict[str, tuple[str, dict[str, str]]] = {
+    "a level beyond the last": ("DELAY\x0199\x02", {}),
+    "level 0": ("DELAY\x010\x02", {}),
+    "a level that is no number": ("DELAY\x01x\x02", {}),
+    "a level and a time": ("DELAY\x011\x02TIMER_DELAY_SEC\x015\x02", {}),
+    "two times": ("TIMER_DELAY_SEC\x015\x02TIMER_DELAY_MS\x019000\x02", {}),
+    "a time that is no number": ("TIMER_DELAY_SEC\x01x\x02", {}),
+    "a time that is over": (f"TIMER_DELIVER_MS\x01{NOW_MS}\x02", {}),
+    "a time too far away": ("TIMER_DELAY_SEC\x01999999\x02", {}),
+    "one that has waited": ("TIMER_DELAY_SEC\x015\x02TIMER_OUT_MS\x011\x02", {}),
+    "a prepared one with a level": ("DELAY\x011\x02", {"sys_flag": PREPARED}),
+    "no transaction": ("TRAN_MSG\x01false\x02", {}),
+    "a transaction that came back": ("TRAN_MSG\x01true\x02DELAY\x011\x02", {"reconsume": "1"}),
+    "a transaction with an id": ("TRAN_MSG\x01true\x02__transactionId__\x01X\x02", {"sys_flag": PREPARED}),
+    "a queue with a leading 0": ("DELAY\x011\x02", {"queue": "01"}),
+    "a property of the broker": ("DELAY\x011\x02REAL_TOPIC\x01X\x02", {}),
 }
-"""Sends that are looked at one by one: properties, fields and options."""
+"""Sends that are looked at one by one: properties and fields."""
 
 
 def known() -> list[bytes]:
@@ -140,10 +140,10 @@ def known() -> list[bytes]:
 
 @pytest.mark.parametrize("kind", LEFT)
 def test_sends_that_wait_in_another_way_are_left_to_the_processor(tmp_path: Path, kind: str) -> None:
-    asked, more, options = LEFT[kind]
+    asked, more = LEFT[kind]
     frames = [frame(number, asked, **more) for number in range(COUNT)]  # type: ignore[arg-type]
-    _, before = both(tmp_path / "before", known(), **options)
-    _, taken = both(tmp_path / "all", [*known(), *frames], **options)
+    _, before = both(tmp_path / "before", known())
+    _, taken = both(tmp_path / "all", [*known(), *frames])
     assert before >= 16
     assert taken == before
 

@@ -184,7 +184,7 @@ ODD: dict[str, dict[str, Any]] = {
     "no place": {"real": {}},
     "a body too long": {"body": bytes(5000)},
 }
-"""What ends a write, in the fourth of seven messages."""
+"""The fields of the fourth of seven messages, each of which ends a write."""
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -216,8 +216,29 @@ def test_copies_of_one_write_are_those_that_would_be_stored_one_by_one(odd: str)
         assert service.offsets == {1: 7}
         stored.append([bytes(store.look_message(at) or b"") for at in places_behind(store, end)])
     assert stored[0] == stored[1]
-    assert len(stored[0]) == 7 if odd not in ("no place", "a body too long") else 6
+    assert len(stored[0]) == (6 if odd in ("no place", "a body too long") else 7)
     assert written == ([7] if odd == "nothing" else [3, 3])
+
+
+def test_copies_of_messages_from_an_ipv6_host_are_those_that_would_be_stored_one_by_one() -> None:
+    stored: list[list[bytes]] = []
+    for one_by_one in (True, False):
+        store, clock = memory_store()
+        put_plain(store)
+        for number in range(4):
+            waiting(store, 1, b"%d" % number, born_host=bytes(range(20)))
+        end = store.max_physical_offset()
+        if one_by_one:
+            store.put_plain = lambda messages: Places()
+        else:
+            store.put_message = takes(store.put_message, 4)
+        service = ScheduleMessageService(store, MemoryTable(), LEVELS, clock, 200)
+        clock.now += 1000
+        service.turn()
+        store.dispatch()
+        stored.append([bytes(store.look_message(at) or b"") for at in places_behind(store, end)])
+    assert stored[0] == stored[1]
+    assert len(stored[0]) == 4
 
 
 def places_behind(store: MemoryMessageStore, begin: int) -> list[int]:
