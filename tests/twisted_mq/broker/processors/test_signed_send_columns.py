@@ -257,3 +257,23 @@ def test_a_field_of_another_code_is_refused_however_many_come(tmp_path: Path) ->
         frames.append(encode_frame(command))
     assert codes(peer, b"".join(frames)) == [ResponseCode.NO_PERMISSION] * 20
     assert stored(broker) == []
+
+
+@ENCODINGS
+@pytest.mark.parametrize("asked", ["DELAY\x011\x02", "TIMER_DELAY_SEC\x015\x02", "TRAN_MSG\x01true\x02"])
+def test_signed_sends_that_wait_are_taken_and_wrong_ones_refused(
+    tmp_path: Path, asked: str, serialize_type: int
+) -> None:
+    found = []
+    for columns in (True, False):
+        broker = broker_of(tmp_path / str(columns), columns=columns)
+        peer = broker.connect()
+        waits: Sent = ("T", 0, 310, f"TAGS\x01A\x02{asked}", b"hello", serialize_type)
+        right = [signed(number, waits, ADA) for number in range(20)]
+        mixed = [signed(number, waits, ADA if number < 40 else BOB, "x" * (number == 30)) for number in range(20, 60)]
+        found.append((codes(peer, b"".join(right[:10]), b"".join(right[10:])), codes(peer, b"".join(mixed))))
+        assert (taken_by(broker)[0] >= 10) is columns
+    assert found[0] == found[1]
+    good, bad = int(ResponseCode.SUCCESS), int(ResponseCode.NO_PERMISSION)
+    assert found[0][0] == [good] * 20
+    assert found[0][1] == [bad if number >= 40 or number == 30 else good for number in range(20, 60)]
