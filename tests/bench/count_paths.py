@@ -26,6 +26,7 @@ from twisted_mq.access.user_access import UserAccess
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.processors.send import SendAnswers, SendMessageProcessor
 from twisted_mq.broker.processors.send_checks import not_stored
+from twisted_mq.broker.schedule.timer_service import MESSAGES_A_TURN
 from twisted_mq.protocol.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
@@ -199,17 +200,40 @@ def prepare_busy_sends(folder: str, count: int, **more: Any) -> Prepared:
     return asked(folder, (b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)))
 
 
-def prepare_deliveries(folder: str, count: int) -> Prepared:
-    """Turns of a delay level whose messages have all become due."""
+def due_broker(folder: str, count: int, asked: str) -> tuple[StoppedClock, BrokerController]:
+    """A broker with messages that wait for a time."""
     clock = StoppedClock()
     broker = counted_broker(folder, clock)
     channel = SocketChannel(traffic_of(broker))
     channel.makeConnection(LastWrite())  # type: ignore[no-untyped-call]
-    for frame in sends(count * BATCH, 0, asked=ONE_SECOND):
+    for frame in sends(count, 0, asked=asked):
         channel.dataReceived(frame)
     broker.dispatch()
+    return clock, broker
+
+
+def prepare_deliveries(folder: str, count: int) -> Prepared:
+    """Turns of a delay level whose messages have all become due."""
+    clock, broker = due_broker(folder, count * BATCH, ONE_SECOND)
     clock.seconds = partial(float, START_SECONDS + 2)  # type: ignore[assignment]
     turn = broker.waiting.schedule.turn
+    return Prepared(lambda _: turn() and not broker.dispatch(), [None] * count, close=broker.store.close)
+
+
+def prepare_recordings(folder: str, count: int) -> Prepared:
+    """Turns of the timer that put messages on the wheel."""
+    _, broker = due_broker(folder, count * BATCH, TWO_SECONDS)
+    turn = broker.waiting.timer.turn
+    return Prepared(lambda _: turn(), [None] * count, close=broker.store.close)
+
+
+def prepare_ticks(folder: str, count: int) -> Prepared:
+    """Turns of the timer that deliver messages of one tick."""
+    clock, broker = due_broker(folder, count * MESSAGES_A_TURN, TWO_SECONDS)
+    turn = broker.waiting.timer.turn
+    while turn():
+        pass
+    clock.seconds = partial(float, START_SECONDS + 4)  # type: ignore[assignment]
     return Prepared(lambda _: turn() and not broker.dispatch(), [None] * count, close=broker.store.close)
 
 
@@ -311,6 +335,8 @@ PATHS = (
     _together("send, JSON, timed, 32 a read", partial(prepare_busy_sends, asked=TWO_SECONDS, **_json)),
     _together("send, JSON, transactional, 32 a read", partial(prepare_busy_sends, asked=HALF, **_json)),
     CountedPath("deliver 32 of a delay level", prepare_deliveries, bool, 20, 60, messages=BATCH),
+    CountedPath("put 32 on the timer's wheel", prepare_recordings, bool, 20, 60, messages=BATCH),
+    CountedPath("deliver 64 of the timer", prepare_ticks, bool, 10, 30, messages=MESSAGES_A_TURN),
     _together("send, JSON, signed, 32 a read", partial(prepare_signed_sends, frames_a_read=BATCH, **_json)),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from twisted_mq.broker.stored_message import Place, StoredMessage
-from twisted_mq.protocol.errors import RecordError
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
-from twisted_mq.protocol.layouts.record import RecordHead
 from twisted_mq.protocol.text.java import tags_code, utf8
 from twisted_mq.protocol.text.properties import MAX_PROPERTIES_BYTES, PROPERTY_TAGS, encode_properties
 from twisted_mq.storage.appending.admission import LONGEST_TOPIC
@@ -19,19 +17,15 @@ Copy: TypeAlias = tuple[StoredMessage, Place, bytes]
 _NOT_PLAIN = INNER_BATCH | OUT_OF_QUEUES
 
 
-def first_alike(records: Iterable[memoryview | bytes], is_due: Callable[[RecordHead], bool]) -> list[Copy]:
-    """Return the copies of the first records, up to one that is not due, unlike the first, or nothing for a plain write."""
+def first_alike(messages: Iterable[StoredMessage]) -> list[Copy]:
+    """Return the copies of the first messages, up to one that is unlike the first or that no plain write takes."""
     copies: list[Copy] = []
     first: tuple[object, ...] | None = None
-    for record in records:
-        try:
-            message = StoredMessage.read(record)
-        except RecordError:
-            break
+    for message in messages:
         head, place = message.head, message.real_place
         shared = head.born_host, head.flag, head.sys_flag, head.reconsume_times
         first = first or shared
-        if place is None or shared != first or head.sys_flag & _NOT_PLAIN or not message.body or not is_due(head):
+        if place is None or shared != first or head.sys_flag & _NOT_PLAIN or not message.body:
             break
         properties = utf8(encode_properties(message.properties))
         if len(properties) > MAX_PROPERTIES_BYTES or len(utf8(place[0])) > LONGEST_TOPIC:

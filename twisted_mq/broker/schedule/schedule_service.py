@@ -6,14 +6,13 @@ back: they were stored later, so they are due later. Offsets count messages of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from twisted_mq.broker.schedule.copies_together import first_alike, together
 from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies, Put
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.record import RecordHead
 from twisted_mq.protocol.messages.delay_levels import delivery_time, parse_delay_levels
 from twisted_mq.protocol.names.system_topics import SCHEDULE_TOPIC
 from twisted_mq.storage.interfaces import (
@@ -204,16 +203,7 @@ class ScheduleMessageService:
         """
         if self._other_put is not None:
             return 0, False
-        escaped = self._escaped if self._escaped is not None and self._escaped.levels else None
-        latest = now - self._delay(level)
-
-        def is_due(head: RecordHead) -> bool:
-            """Return True if a message does not wait, see `_waits`, and no other master has it."""
-            if latest < head.store_timestamp <= now:
-                return False
-            return escaped is None or not escaped.has_of_level(level, head.queue_offset)
-
-        copies = first_alike(records, is_due)
+        copies = first_alike(self._due_messages(level, records, now))
         if len(copies) < 2:
             return 0, False
         places = self._store.put_plain(together(copies))
@@ -222,6 +212,22 @@ class ScheduleMessageService:
             last, _, _ = copies[len(places) - 1]
             self._moved(level, last.head.queue_offset + 1, len(places))
         return len(places), True
+
+    def _due_messages(self, level: int, records: Iterable[memoryview | bytes], now: int) -> Iterator[StoredMessage]:
+        """Yield the first messages, up to one that waits, see `_waits`, or that another master has, or that cannot be read."""
+        escaped = self._escaped if self._escaped is not None and self._escaped.levels else None
+        latest = now - self._delay(level)
+        for record in records:
+            try:
+                message = StoredMessage.read(record)
+            except RecordError:
+                return
+            head = message.head
+            if latest < head.store_timestamp <= now:
+                return
+            if escaped is not None and escaped.has_of_level(level, head.queue_offset):
+                return
+            yield message
 
     def _read(self, level: int, offset: int) -> GetResult:
         return self._store.get_message(SCHEDULE_TOPIC, level - 1, offset, MESSAGES_A_TURN, _READ_BYTES, None)

@@ -5,15 +5,17 @@ TimerDequeuePutMessageService).
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
+from twisted_mq.broker.schedule.copies_together import first_alike, together
 from twisted_mq.broker.schedule.delivered_copies import REFUSED_FOR_GOOD, Delivered, DeliveredCopies, Put
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.errors import RecordError
-from twisted_mq.protocol.layouts.timer import LogUnit
+from twisted_mq.protocol.layouts.timer import LOG_UNIT_BYTES, LogUnit
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.text.properties import (
     PROPERTY_REAL_TOPIC,
@@ -24,11 +26,14 @@ from twisted_mq.protocol.text.properties import (
     PROPERTY_TIMER_ROLL_TIMES,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 )
-from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, PutResult, PutStatus
+from twisted_mq.storage.interfaces import IMessageStore, InnerMessage, Places, PutResult, PutStatus
 from twisted_mq.storage.timer.timer_files import TimerFiles, is_recall, is_roll
 
 NEVER_ENQUEUED = str(2**63 - 1)
 """TIMER_ENQUEUE_MS of a message that came after its tick."""
+READ_BYTES = 1 << 20
+FEW = 4
+"""Units that follow each other, with fewer behind them, are read one by one."""
 
 
 @attrs.define(eq=False)
@@ -54,12 +59,13 @@ class TimerDelivery:
         files: TimerFiles,
         now_ms: Callable[[], int],
         delivered: Delivered = lambda message, result: None,
-        taken: Callable[[str], None] = lambda topic: None,
+        delivered_together: Callable[[Places], None] = lambda places: None,
+        taken: Callable[[str, int], None] = lambda topic, count: None,
         put: Put | None = None,
         has_escaped: Callable[[StoredMessage], bool] = lambda message: False,
     ) -> None:
-        """Create the delivery. `delivered` is called with each stored copy, `taken` with the topic of each message that
-        left the timer.
+        """Create the delivery. `delivered` is called with each copy that was stored by itself, `delivered_together` with
+        the places of copies that were stored in one write; `taken` with a topic and how many of its messages left the timer.
 
         `put` takes the copies in place of the store; `has_escaped` says which messages another master has.
         """
@@ -69,6 +75,7 @@ class TimerDelivery:
         self._files = files
         self._now_ms = now_ms
         self._delivered = delivered
+        self._delivered_together = delivered_together
         self._taken = taken
         self._stuck = False
         self._started_ms = now_ms()
@@ -96,12 +103,76 @@ class TimerDelivery:
     def deliver_some(self, tick: Tick, count: int) -> bool:
         """Deliver at most `count` messages of a tick; False if the store does not accept the next one now."""
         end = min(len(tick.positions), tick.next + count)
+        alike = self._other_put is None
         while tick.next < end:
-            unit = self._files.log.unit(tick.positions[tick.next])
-            if unit is not None and not is_recall(unit.magic) and not self._deliver_unit(tick, unit):
+            alike = alike and self._deliver_together(tick, end)
+            if tick.next < end and not self._deliver_next(tick):
                 return False
-            tick.next += 1
         return True
+
+    def _deliver_next(self, tick: Tick) -> bool:
+        unit = self._files.log.unit(tick.positions[tick.next])
+        if unit is not None and not is_recall(unit.magic) and not self._deliver_unit(tick, unit):
+            return False
+        tick.next += 1
+        return True
+
+    def _deliver_together(self, tick: Tick, end: int) -> bool:
+        """Deliver the next messages of a tick in one write: those before one that has to be looked at by itself.
+
+        Returns whether there may be others like them behind that.
+        """
+        copies = first_alike(self._plain_messages(tick, end))
+        if len(copies) < 2:
+            return False
+        places = self._store.put_plain(together(copies))
+        self._delivered_together(places)
+        now = self._now_ms()
+        for topic, count in Counter(place[0] for _, place, _ in copies[: len(places)]).items():
+            self._files.metrics.add(topic, -count, now)
+            self._taken(topic, count)
+        self._stuck = self._stuck and not places
+        tick.next += len(places)
+        return True
+
+    def _plain_messages(self, tick: Tick, end: int) -> Iterator[StoredMessage]:
+        """Yield the next messages of a tick, with the timer's own properties, up to one that is not just due."""
+        for unit, message in self._messages(tick.positions[tick.next : end]):
+            if is_roll(unit.magic) or is_recall(unit.magic) or self._is_special(tick, unit, message):
+                return
+            message.properties |= self._own(str(unit.write_time))
+            yield message
+
+    def _messages(self, positions: Sequence[int]) -> Iterator[tuple[LogUnit, StoredMessage]]:
+        """Yield units and their messages, up to one that is lost. Units that follow each other are of messages that follow
+        each other in the timer's queue: those are read together.
+        """
+        behind: Iterator[memoryview | bytes] = iter(())
+        for index, position in enumerate(positions):
+            unit = self._files.log.unit(position)
+            if unit is None:
+                return
+            message = _reached(behind, unit.physical_offset)
+            if message is None:
+                message = self._readable(unit)
+                if message is None:
+                    return
+                count = _count_adjacent(positions, index)
+                if count >= FEW:
+                    offset = message.head.queue_offset + 1
+                    result = self._store.get_message(TIMER_TOPIC, 0, offset, count, READ_BYTES, None)
+                    behind = iter(result.records)
+            yield unit, message
+
+    def _is_special(self, tick: Tick, unit: LogUnit, message: StoredMessage) -> bool:
+        """Return whether a message may be early, recalled, with another master, or delivered already."""
+        due_ms = message.number(PROPERTY_TIMER_OUT_MS)
+        return (
+            (due_ms is not None and due_ms > self._now_ms())
+            or self._is_recalled(tick, message)
+            or self._has_escaped(message)
+            or self._may_be_delivered(message, unit.slot_ms)
+        )
 
     def _deliver_unit(self, tick: Tick, unit: LogUnit) -> bool:
         message = self._message(unit)
@@ -111,14 +182,21 @@ class TimerDelivery:
         if self._has_escaped(message):
             self._files.metrics.add(topic, -1, self._now_ms())
             return True
-        key = message.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-        if f"{topic}+{key}" in tick.recalled and not is_roll(unit.magic):
+        if self._is_recalled(tick, message) and not is_roll(unit.magic):
             return True
         deliver = self._roll if is_roll(unit.magic) or self._is_early(message) else self.deliver
         if not deliver(message, str(unit.write_time), unit.slot_ms):
             return False
         self._files.metrics.add(topic, -1, self._now_ms())
         return True
+
+    @staticmethod
+    def _is_recalled(tick: Tick, message: StoredMessage) -> bool:
+        if not tick.recalled:
+            return False
+        properties = message.properties
+        topic, key = properties.get(PROPERTY_REAL_TOPIC), properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        return f"{topic}+{key}" in tick.recalled
 
     def _is_early(self, message: StoredMessage) -> bool:
         """Return True if the message's own time is still ahead, whatever the timer's files say."""
@@ -131,15 +209,19 @@ class TimerDelivery:
         return early
 
     def _message(self, unit: LogUnit) -> StoredMessage | None:
+        message = self._readable(unit)
+        if message is None:
+            self.log.error("timed message is not in the log any more: at={at}", at=unit.physical_offset)
+        return message
+
+    def _readable(self, unit: LogUnit) -> StoredMessage | None:
+        """Return the message of a unit; None if the log does not have it any more."""
         record = self._store.look_message(unit.physical_offset)
         try:
             message = None if record is None else StoredMessage.read(record)
         except RecordError:
-            message = None
-        if message is None or message.topic != TIMER_TOPIC or message.real_place is None:
-            self.log.error("timed message is not in the log any more: at={at}", at=unit.physical_offset)
             return None
-        return message
+        return message if message is not None and message.topic == TIMER_TOPIC and message.real_place else None
 
     def deliver(self, message: StoredMessage, enqueue_ms: str, tick_ms: int) -> bool:
         """Put the copy into the real queue; False if the store does not accept it now."""
@@ -176,14 +258,14 @@ class TimerDelivery:
             self._stuck = True
             return False
         self._stuck = False
-        self._taken(message.properties[PROPERTY_REAL_TOPIC])
+        self._taken(message.properties[PROPERTY_REAL_TOPIC], 1)
         return True
 
     def _put(
         self, message: StoredMessage, place: tuple[str, int], rolls: str | None, enqueue_ms: str
     ) -> PutResult | None:
         """Put a message with the timer's own properties; without them if there is no room left."""
-        own = {PROPERTY_TIMER_ENQUEUE_MS: enqueue_ms, PROPERTY_TIMER_DEQUEUE_MS: str(self._now_ms())}
+        own = self._own(enqueue_ms)
         if rolls is not None:
             own[PROPERTY_TIMER_ROLL_TIMES] = rolls
         plain = message.properties
@@ -198,14 +280,39 @@ class TimerDelivery:
             self._delivered(copy, result)
         return result
 
+    def _own(self, enqueue_ms: str) -> dict[str, str]:
+        """Return the properties that tell when the timer got a message and gave it away."""
+        return {PROPERTY_TIMER_ENQUEUE_MS: enqueue_ms, PROPERTY_TIMER_DEQUEUE_MS: str(self._now_ms())}
+
     def _put_copy(self, copy: InnerMessage) -> PutResult | None:
         return self._store.put_message(copy) if self._other_put is None else self._other_put(copy)
 
     def _was_delivered(self, message: StoredMessage, place: tuple[str, int], tick_ms: int, rolls: str | None) -> bool:
         """Return True if the log holds the copy. It can only do so for messages that were due before this start."""
-        if message.head.physical_offset >= self.copies.end_of_log or tick_ms > self._started_ms:
-            return False
-        return self.copies.take(message, *place, tick_ms, rolls)
+        return self._may_be_delivered(message, tick_ms) and self.copies.take(message, *place, tick_ms, rolls)
+
+    def _may_be_delivered(self, message: StoredMessage, tick_ms: int) -> bool:
+        return message.head.physical_offset < self.copies.end_of_log and tick_ms <= self._started_ms
+
+
+def _reached(records: Iterator[memoryview | bytes], physical_offset: int) -> StoredMessage | None:
+    """Return the message at a place, which lies among or behind the next records; None if it is not among them."""
+    for record in records:
+        try:
+            message = StoredMessage.read(record)
+        except RecordError:
+            continue
+        if message.head.physical_offset >= physical_offset:
+            return message if message.head.physical_offset == physical_offset else None
+    return None
+
+
+def _count_adjacent(positions: Sequence[int], index: int) -> int:
+    """Return how many units follow the one at `index` without a gap."""
+    end = index + 1
+    while end < len(positions) and positions[end] - positions[end - 1] == LOG_UNIT_BYTES:
+        end += 1
+    return end - index - 1
 
 
 def next_roll(message: StoredMessage) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.broker.schedule.delivered_copies import Delivered, Put
-from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, Tick, TimerDelivery, next_roll
+from twisted_mq.broker.schedule.timer_delivery import NEVER_ENQUEUED, READ_BYTES, Tick, TimerDelivery, next_roll
 from twisted_mq.broker.statistics.delivery_counts import TimerCounts
 from twisted_mq.broker.stored_message import StoredMessage
 from twisted_mq.logs import Logger
@@ -24,7 +24,7 @@ from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.protocol.text.java import java_hash
 from twisted_mq.protocol.text.properties import PROPERTY_REAL_TOPIC, PROPERTY_TIMER_DEL_UNIQKEY, PROPERTY_TIMER_OUT_MS
 from twisted_mq.storage.errors import StoreFull
-from twisted_mq.storage.interfaces import GetStatus, IMessageStore
+from twisted_mq.storage.interfaces import GetStatus, IMessageStore, Places
 from twisted_mq.storage.tables.escaped_table import EscapedTable
 from twisted_mq.storage.timer.timer_files import TimerFiles, TimerProgress
 
@@ -33,7 +33,6 @@ TICKS_A_TURN = 20_000
 """Empty ticks that are passed in one turn: after a stop of a day there are 86,400."""
 SPARE_TICKS = 60
 """Slots of the wheel that are never used (Apache: TIMER_BLANK_SLOTS)."""
-_READ_BYTES = 1 << 20
 _topic_hash = functools.lru_cache(maxsize=4096)(java_hash)
 
 
@@ -59,15 +58,21 @@ class TimerService:
         options: BrokerOptions,
         now_ms: Callable[[], int],
         delivered: Delivered = lambda message, result: None,
+        delivered_together: Callable[[Places], None] = lambda places: None,
         put: Put | None = None,
         escaped: EscapedTable | None = None,
     ) -> None:
-        """`put` takes the copies in place of the store; `escaped` has the messages that other masters have taken."""
+        """Create the service. `delivered` is called with each copy that was stored by itself, `delivered_together` with
+        the places of copies that were stored in one write.
+
+        `put` takes the copies in place of the store; `escaped` has the messages that other masters have taken.
+        """
         self._store = store
         self._put_copy = put
         self._escaped = escaped
         self._options = options
         self._delivered = delivered
+        self._delivered_together = delivered_together
         self._now_ms = now_ms
         self._precision_ms = options.timer_precision_ms
         longest = files.wheel.slot_count // 2 - SPARE_TICKS
@@ -91,7 +96,14 @@ class TimerService:
         """Continue where the log and the files say that it ended. Raises OSError."""
         store, files = self._store, self.files
         self._delivery = TimerDelivery(
-            store, files, self._now_ms, self._delivered, self.counts.take, self._put_copy, self._has_escaped
+            store,
+            files,
+            self._now_ms,
+            self._delivered,
+            self._delivered_together,
+            self.counts.take,
+            self._put_copy,
+            self._has_escaped,
         )
         low, high = store.min_offset_in_queue(TIMER_TOPIC, 0), store.max_offset_in_queue(TIMER_TOPIC, 0)
         files.open(
@@ -155,7 +167,7 @@ class TimerService:
     def _enqueue(self) -> bool:
         """Record the next messages of the timer's topic; True if there may be more."""
         offset = self.queue_offset
-        result = self._store.get_message(TIMER_TOPIC, 0, offset, MESSAGES_A_TURN, _READ_BYTES, None)
+        result = self._store.get_message(TIMER_TOPIC, 0, offset, MESSAGES_A_TURN, READ_BYTES, None)
         self._caught_up = result.status is not GetStatus.FOUND
         for record in result.records:
             if not self._take(record):

@@ -11,6 +11,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from twisted.internet import defer, interfaces
@@ -104,9 +105,16 @@ class WaitingMessages:
 
     def _timer(self, put: Put | None = None) -> TimerService:
         broker, options = self._broker, self._broker.options
-        timed = DeliveryCounts(broker.statistics, TIMER_TOPIC).add
+        counts = DeliveryCounts(broker.statistics, TIMER_TOPIC)
         return TimerService(
-            broker.store, timer_files(options), options, broker.now_ms, timed, put=put, escaped=self.escaped
+            broker.store,
+            timer_files(options),
+            options,
+            broker.now_ms,
+            counts.add,
+            partial(counts.add_together, 1),
+            put=put,
+            escaped=self.escaped,
         )
 
     def _prepared(self, after: Callable[[], object], *, clean: bool) -> DeliveryLoop:

@@ -33,7 +33,7 @@ class DeliveryCounts:
         self._taken[(level or 1) - 1].add(1, size)
 
     def add_together(self, level: int, places: Places) -> None:
-        """Count messages of a delay level that were stored in one write."""
+        """Count messages that were stored in one write; `level` is 1 for those of the timer."""
         puts, taken = self._statistics.puts, self._taken[level - 1]
         for (topic, queue_id), (times, size_bytes) in places.by_queue.items():
             for counter in (puts[topic][queue_id], taken):
@@ -60,6 +60,6 @@ class TimerCounts:
         self.noted[topic] += 1
         self.delays[topic].record(max(0, delay_ms) // 1000)
 
-    def take(self, topic: str) -> None:
-        """Count a message that left."""
-        self.taken[topic] += 1
+    def take(self, topic: str, count: int) -> None:
+        """Count messages that left."""
+        self.taken[topic] += count

@@ -32,11 +32,15 @@ SLOTS = 1000
 
 
 class Waiting:
-    """A store in memory with a timer over files; `restart` throws the timer away as a kill would."""
+    """A store in memory with a timer over files; `restart` throws the timer away as a kill would.
+
+    `parts` are given to each timer that `restart` makes.
+    """
 
     def __init__(self, root: Path, **options: Any) -> None:
         self.clock = SettableClock()
         self.root = root
+        self.parts: dict[str, Any] = {}
         self.options = BrokerOptions(broker_name="b", mapped_file_size_timer_log=4096, **options)
         self.store = MemoryMessageStore(StoreConfig(store_path_root_dir="/nowhere"), self.clock)
         self.store.start()
@@ -54,7 +58,7 @@ class Waiting:
             slots=SLOTS,
             sync=lambda descriptor: None,
         )
-        self.timer = TimerService(self.store, self.files, self.options, self.clock)
+        self.timer = TimerService(self.store, self.files, self.options, self.clock, **self.parts)
         self.timer.start(clean=clean)
 
     def save(self) -> None:
