@@ -131,7 +131,7 @@ class PlainMessages:
     `born_host` has 8 or 20 bytes. The sys flag has no bit for inner batches or for messages outside of queues. `alike` is True if
     all bodies are known to have one length, all topics, and all texts of each column of properties. Such messages are stored
     faster. Those of the schedule topic are `delayed`: the times at which their levels are due take the place of
-    tags codes. Level n is in queue n - 1.
+    tags codes. Level n is in queue n - 1. `prepared_offsets` are the places of the half messages that are committed.
     """
 
     topics: str | Sequence[str]
@@ -146,6 +146,7 @@ class PlainMessages:
     reconsume_times: int
     alike: bool = False
     delayed: bool = False
+    prepared_offsets: int | Sequence[int] = 0
 
     def __len__(self) -> int:
         return len(self.bodies)
@@ -163,8 +164,10 @@ class PlainMessages:
         )
         times = self.born_timestamps
         born = itertools.repeat(times) if isinstance(times, int) else times
-        columns = zip(self.queues, self.bodies, texts, self.tags_codes, born, strict=False)
-        for (topic, queue_id), body, properties, tags_code, born_timestamp in columns:
+        places = self.prepared_offsets
+        prepared = itertools.repeat(places) if isinstance(places, int) else places
+        columns = zip(self.queues, self.bodies, texts, self.tags_codes, born, prepared, strict=False)
+        for (topic, queue_id), body, properties, tags_code, born_timestamp, prepared_offset in columns:
             yield InnerMessage(
                 topic,
                 queue_id,
@@ -177,6 +180,7 @@ class PlainMessages:
                 born_timestamp,
                 self.born_host,
                 self.reconsume_times,
+                prepared_offset,
             )
 
 

@@ -85,6 +85,7 @@ def encode_joined(
     store_host: bytes,
     sys_flag: int,
     reconsume_times: int,
+    prepared_transaction_offsets: Numbers = 0,
 ) -> bytes:
     """Return as many records as there are queue offsets. `lengths` are those that `measure` returns.
 
@@ -99,7 +100,6 @@ def encode_joined(
         "store_timestamp": store_timestamp,
         "store_host": store_host,
         "reconsume_times": reconsume_times,
-        "prepared_transaction_offset": 0,
     }
     numbers = (
         ("size", sizes),
@@ -107,6 +107,7 @@ def encode_joined(
         ("flag", flags),
         ("born_timestamp", born_timestamps),
         ("body_length", lengths.bodies),
+        ("prepared_transaction_offset", prepared_transaction_offsets),
     )
     columns: dict[str, Iterable[int]] = {
         "body_crc": map(and_, map(crc32, bodies), repeat(CRC_MASK)),

@@ -80,11 +80,12 @@ class Varying:
 
 @attrs.define(eq=False, weakref_slot=True)
 class Family:
-    """Shapes that differ only in the lengths of what varies: `names` are those of the odd parts.
+    """Shapes of one request code that differ only in the lengths of what varies: `names` are those of the odd parts.
 
     `kept` is for the processor of the requests.
     """
 
+    code: int
     names: tuple[Name, ...]
     is_binary: bool
     kept: Any = None
@@ -159,6 +160,14 @@ class Streak:
         return decode_binary_command(header, body) if self.family.is_binary else decode_json_command(header, body)
 
 
+def numbers_of(texts: Sequence[bytes]) -> list[int] | None:
+    """Return digits as numbers, each read once: requests of a read often have the same. None if a text has anything else."""
+    different = {*texts}
+    if not all(map(bytes.isdigit, different)):
+        return None
+    return [*map({text: int(text) for text in different}.__getitem__, texts)]
+
+
 def one_by_one(received: Iterable[RemotingCommand | Streak]) -> list[RemotingCommand]:
     """Return all requests as commands. Raises CommandError, see `Streak.plain`."""
     commands: list[RemotingCommand] = []
@@ -206,7 +215,7 @@ class Shapes:
             said = (command.code, command.language, command.version, *_without_values(same, varying, names))
         family = self._families.get((names, said))
         if family is None:
-            family = self._families[names, said] = Family(names, bool(command.serialize_type))
+            family = self._families[names, said] = Family(command.code, names, bool(command.serialize_type))
         return family
 
 

@@ -168,6 +168,7 @@ class Appender:
             store_host=self._store_host,
             sys_flag=messages.sys_flag,
             reconsume_times=messages.reconsume_times,
+            prepared_transaction_offsets=messages.prepared_offsets,
         )
         log.max_offset = end
         log.last_store_timestamp = timestamp

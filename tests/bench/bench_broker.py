@@ -162,7 +162,7 @@ def reads(frames: Iterator[bytes]) -> list[bytes]:
 def traffic_of(broker: BrokerController) -> Traffic:
     """Return what a broker's channels share, as its service creates it."""
     served = served_requests(broker)
-    return Traffic(served.processors, broker.clock, end_of_read=broker.end_of_read, streaks=served.columns)
+    return Traffic(served.processors, broker.clock, end_of_read=broker.end_of_read, streaks=served.streaks)
 
 
 def measure(broker: BrokerController, data: list[bytes]) -> tuple[float, int]:

@@ -32,6 +32,7 @@ from twisted_mq.protocol.codes import RequestCode, ResponseCode
 from twisted_mq.protocol.headers import SendMessageRequestHeaderV2
 from twisted_mq.protocol.layouts.host import pack_host
 from twisted_mq.protocol.layouts.record_codec import iterate_messages
+from twisted_mq.protocol.names.system_topics import HALF_TOPIC
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import FrameDecoder, encode_frame
 from twisted_mq.protocol.wire.header_codec import fast_header
@@ -237,6 +238,34 @@ def prepare_ticks(folder: str, count: int) -> Prepared:
     return Prepared(lambda _: turn() and not broker.dispatch(), [None] * count, close=broker.store.close)
 
 
+def prepare_commits(folder: str, count: int) -> Prepared:
+    """Reads with the ends of transactions, which nobody answers."""
+    _, broker = due_broker(folder, count * BATCH, HALF)
+    channel = SocketChannel(traffic_of(broker))
+    channel.makeConnection(LastWrite())  # type: ignore[no-untyped-call]
+    entries = broker.store.queue_entries(HALF_TOPIC, 0, 0, count * BATCH)
+    frames = [*commits(at for at, _, _ in entries)]
+    reads = [b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)]
+
+    def call(read: bytes) -> int:
+        channel.dataReceived(read)
+        return sum(broker.store.max_offset_in_queue("Bench", queue_id) for queue_id in range(QUEUES))
+
+    return Prepared(call, reads, close=broker.store.close)
+
+
+def commits(places: Iterable[int]) -> Iterator[bytes]:
+    """One-way ends of the transactions of half messages at these places in the log, which are all of the half topic's queue."""
+    for number, place in enumerate(places):
+        fields = {"topic": "Bench", "producerGroup": "bench_producer", "tranStateTableOffset": str(number),
+                  "commitLogOffset": str(place), "commitOrRollback": "8", "fromTransactionCheck": "false",
+                  "msgId": f"C0000202201A4E0E2F2A66E0{number:08X}",
+                  "transactionId": f"C0000202201A4E0E2F2A66E0{number:08X}", "bname": "broker-a"}  # fmt: skip
+        yield encode_frame(
+            RemotingCommand(RequestCode.END_TRANSACTION, number, 2, "JAVA", 479, None, ext_fields=fields)
+        )
+
+
 def prepare_batches(folder: str, count: int, body_lengths: Sequence[int]) -> Prepared:
     """Batches of messages of these lengths."""
     return asked(folder, batches(count * BATCH, BATCH, body_lengths))
@@ -337,6 +366,7 @@ PATHS = (
     CountedPath("deliver 32 of a delay level", prepare_deliveries, bool, 20, 60, messages=BATCH),
     CountedPath("put 32 on the timer's wheel", prepare_recordings, bool, 20, 60, messages=BATCH),
     CountedPath("deliver 64 of the timer", prepare_ticks, bool, 10, 30, messages=MESSAGES_A_TURN),
+    CountedPath("commit, JSON, 32 a read", prepare_commits, bool, 8, 24, requests=BATCH),
     _together("send, JSON, signed, 32 a read", partial(prepare_signed_sends, frames_a_read=BATCH, **_json)),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH

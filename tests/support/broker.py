@@ -157,7 +157,7 @@ class BrokerInMemory:
         self.traffic = Traffic(
             self.processors,
             self.clock,
-            streaks=self.served.columns,
+            streaks=self.served.streaks,
             end_of_read=self.controller.end_of_read,
             channel_lost=self.controller.channel_lost,
             late=self.controller.late,

@@ -11,6 +11,7 @@ from twisted_mq.access.guard import Guard
 from twisted_mq.broker.controller import BrokerController
 from twisted_mq.broker.ha.slave_refusals import refuse_on_slave
 from twisted_mq.broker.named_records import NamedRecords
+from twisted_mq.broker.processors import commit_columns, send_columns
 from twisted_mq.broker.processors.admin_absent_parts import AdminAbsentPartsProcessor
 from twisted_mq.broker.processors.admin_cleaning import AdminCleaningProcessor
 from twisted_mq.broker.processors.admin_clients import AdminClientsProcessor
@@ -22,6 +23,7 @@ from twisted_mq.broker.processors.admin_offsets import AdminOffsetsProcessor
 from twisted_mq.broker.processors.admin_static_topics import AdminStaticTopicsProcessor
 from twisted_mq.broker.processors.admin_topics import AdminTopicsProcessor
 from twisted_mq.broker.processors.client_manage import ClientManageProcessor
+from twisted_mq.broker.processors.commit_columns import CommitColumns
 from twisted_mq.broker.processors.consumer_manage import ConsumerManageProcessor
 from twisted_mq.broker.processors.end_transaction import EndTransactionProcessor
 from twisted_mq.broker.processors.mapped_requests import MappedRequests
@@ -42,7 +44,8 @@ from twisted_mq.broker.processors.send_back import SendBackProcessor
 from twisted_mq.broker.processors.send_checks import SendChecks
 from twisted_mq.broker.processors.send_columns import SendColumns
 from twisted_mq.protocol.codes import RequestCode
-from twisted_mq.remoting.channel import Processor
+from twisted_mq.protocol.wire.shapes import Shapes
+from twisted_mq.remoting.channel import Processor, StreakProcessors
 
 
 class RequestProcessor(Protocol):
@@ -54,10 +57,14 @@ class RequestProcessor(Protocol):
 
 @attrs.frozen
 class ServedRequests:
-    """The requests that a broker serves: processors by code, each with its checks before it, and sends many at a time."""
+    """The requests that a broker serves: processors by code, each with its checks before it, and what takes many at a time.
+
+    `columns` takes the sends of `streaks`. A slave has neither.
+    """
 
     processors: dict[int, Processor]
     columns: SendColumns | None
+    streaks: StreakProcessors | None
 
 
 def served_requests(broker: BrokerController) -> ServedRequests:
@@ -73,7 +80,14 @@ def served_requests(broker: BrokerController) -> ServedRequests:
 
     choose()
     static.on_change.append(choose)
-    return ServedRequests(_request_table(broker, checks, answers, guard), None if broker.is_slave else columns)
+    table = _request_table(broker, checks, answers, guard)
+    if broker.is_slave:
+        return ServedRequests(table, None, None)
+    sends, commits = dict.fromkeys(send_columns.VARYING, columns.take), CommitColumns(broker, guard)
+    takes = {**sends, **dict.fromkeys(commit_columns.VARYING, commits.take)}
+    return ServedRequests(
+        table, columns, StreakProcessors(Shapes({**send_columns.VARYING, **commit_columns.VARYING}), takes)
+    )
 
 
 def together(*tables: Mapping[RequestCode, Processor]) -> dict[int, Processor]:

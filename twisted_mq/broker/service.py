@@ -385,7 +385,7 @@ class BrokerService(service.Service):
         traffic = Traffic(
             self.processors,
             self._reactor,
-            streaks=served.columns,
+            streaks=served.streaks,
             end_of_read=controller.end_of_read,
             channel_lost=controller.channel_lost,
             late=controller.late,

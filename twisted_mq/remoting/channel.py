@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol, TypeAlias
 
+import attrs
 from twisted.internet import defer
 
 from twisted_mq.protocol.wire.command import RemotingCommand
@@ -84,15 +85,16 @@ class Channel(Protocol):
 Processor: TypeAlias = Callable[[Channel, RemotingCommand], Answer]
 
 
-class StreakProcessor(Protocol):
-    """Answers requests that have shapes, many at a time."""
+Take: TypeAlias = Callable[[Channel, Streak, int], tuple[int, bytes | defer.Deferred[bytes]]]
+"""Processes the requests of a streak from one on, up to the first that needs the processor of its code.
 
-    @property
-    def shapes(self) -> Shapes:
-        """Return the shapes of its requests."""
+Returns how many were processed, and the frames of their answers, in order and in one piece.
+"""
 
-    def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes | defer.Deferred[bytes]]:
-        """Process the requests from `start` on up to the first that needs the processor of its code.
 
-        Returns how many were processed, and the frames of their answers, in order and in one piece.
-        """
+@attrs.frozen(eq=False)
+class StreakProcessors:
+    """Process requests that have shapes, many at a time, by the code of the requests."""
+
+    shapes: Shapes
+    takes: Mapping[int, Take]

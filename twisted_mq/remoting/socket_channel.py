@@ -33,7 +33,7 @@ from twisted_mq.protocol.wire.framing import MAX_FRAME_BYTES, FrameDecoder, Rece
 from twisted_mq.protocol.wire.shapes import NO_SHAPES, Shapes, Streak, one_by_one
 from twisted_mq.remoting.awaited_answers import AwaitedAnswers
 from twisted_mq.remoting.budget import Budget
-from twisted_mq.remoting.channel import Answer, Later, Processor, Request, StreakProcessor
+from twisted_mq.remoting.channel import Answer, Later, Processor, Request, StreakProcessors
 from twisted_mq.remoting.errors import RemotingSendError, RemotingTooMuchRequestError
 from twisted_mq.remoting.late_answers import LateAnswers
 from twisted_mq.remoting.rotation import Rotation
@@ -83,7 +83,7 @@ class Traffic:
     """
     count: Callable[[str], None] | None = None
     """Called with the events of channels: CONNECT, CLOSE, IDLE, EXCEPTION (Apache: ChannelEventListener)."""
-    streaks: StreakProcessor | None = None
+    streaks: StreakProcessors | None = None
     """Answers requests that come many at a time, faster than the processors do."""
     shapes: Shapes = NO_SHAPES
     """The shapes of answers to own requests."""
@@ -319,10 +319,11 @@ class SocketChannel(protocol.Protocol):
     def _streak(self, streak: Streak) -> bytes:
         """Process a streak: many requests at a time, and one by one those that cannot be. Returns the frames that are ready."""
         assert self._streaks is not None
+        take = self._streaks.takes[streak.family.code]
         ready: list[bytes] = []
         start = 0
         while start < len(streak):
-            taken, answers = self._streaks.take(self, streak, start)
+            taken, answers = take(self, streak, start)
             if isinstance(answers, defer.Deferred):
                 answers = self._await_answers(streak, start, taken, answers)
             ready.append(answers)

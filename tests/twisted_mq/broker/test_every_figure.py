@@ -145,6 +145,7 @@ NOT_OF_THE_SYSTEM = {
     r"metrics python_gc_.*": "the interpreter's, by prometheus_client",
     r"metrics rocketmq_message_size_bucket": "the count and the sum of the same histogram are compared",
     r"metrics rocketmq_client_.*": "told by consumers; tests/twisted_mq/broker/metrics/test_consumers.py",
+    r"metrics mq_commits_together_total": "tests/twisted_mq/broker/processors/test_commit_columns.py",
     r"metrics mq_(build_info|long_turns_total|sends_.*|ordered_.*|budget_limit_bytes)": FIXED,
 }
 """A pattern of names -> why they are not compared here."""

@@ -142,7 +142,7 @@ class Answers(SynchronousTestCase):
     def streak(self, *opaques: int) -> Streak:
         """Return a streak of answers whose only part that varies is the opaque."""
         parts: list[tuple[bytes, ...]] = [(b"", b"%d" % one, b"") for one in opaques]
-        return Streak(Family((OPAQUE_PART,), False), 0, [(*one, b"") for one in parts])
+        return Streak(Family(0, (OPAQUE_PART,), False), 0, [(*one, b"") for one in parts])
 
     def test_answers_of_one_shape_go_to_their_asker_together(self) -> None:
         asker = Asked()

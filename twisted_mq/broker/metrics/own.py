@@ -43,6 +43,8 @@ FAMILIES: tuple[Family[Scrape], ...] = (
            lambda s: one(s.broker.statistics.put_failed)),
     Family("mq_sends_together_total", "counter", "Sends that were processed in a batch", (),
            lambda s: one(s.broker.statistics.sends_together)),
+    Family("mq_commits_together_total", "counter", "Transactions that were committed in a batch", (),
+           lambda s: one(s.broker.statistics.commits_together)),
     Family("mq_sends_left_total", "counter", "Sends that ended a batch", ("reason",),
            lambda s: [((reason,), count) for reason, count in sorted(s.broker.statistics.sends_left.items())]),
     Family("mq_ordered_deleted_unconsumed_total", "counter", "Messages of ordered queues that a full disk deleted before they"

@@ -55,10 +55,10 @@ from twisted_mq.protocol.wire.shapes import (
     PLAIN_BYTES,
     Columns,
     Family,
-    Shapes,
     Streak,
     Varying,
     around_values,
+    numbers_of,
 )
 from twisted_mq.protocol.wire.signature import SIGNATURE, SignedColumns, signed_columns
 from twisted_mq.remoting.channel import Channel
@@ -130,7 +130,6 @@ class SendColumns:
     answers: SendAnswers
     guard: Guard
     may_take: bool = True
-    shapes: Shapes = attrs.field(factory=lambda: Shapes(VARYING))
     suffix: str = attrs.field(init=False)
     """The properties that the broker adds to each message."""
     _asides: Asides = attrs.field(init=False)
@@ -296,7 +295,7 @@ class SendColumns:
     ) -> PlainMessages | None:
         """Return the messages; None if one has a value that has to be checked by itself."""
         opaques, bodies, values = columns[pattern.opaque], columns[-1], columns[pattern.values]
-        asked, times = _numbers(columns[pattern.queue_id]), _times(columns[pattern.born_timestamp])
+        asked, times = numbers_of(columns[pattern.queue_id]), _times(columns[pattern.born_timestamp])
         if asked is None or times is None or not all(bodies):
             return None
         if not _have_queues(targets, columns[pattern.topic], asked):
@@ -417,20 +416,12 @@ def _answers(
     )
 
 
-def _numbers(texts: Sequence[bytes]) -> list[int] | None:
-    """Return digits as numbers, each read once: requests of a read often have the same. None if a text has anything else."""
-    different = {*texts}
-    if not all(map(bytes.isdigit, different)):
-        return None
-    return [*map({text: int(text) for text in different}.__getitem__, texts)]
-
-
 def _times(texts: Sequence[bytes]) -> int | list[int] | None:
     """Return the same, or one number that all texts are."""
     first = texts[0]
     if texts[-1] == first and texts.count(first) == len(texts) and first.isdigit():
         return int(first)
-    return _numbers(texts)
+    return numbers_of(texts)
 
 
 @functools.lru_cache(maxsize=4096)

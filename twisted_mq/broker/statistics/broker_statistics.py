@@ -21,6 +21,7 @@ from twisted_mq.broker.statistics.distributions import TRANSACTION_LIMITS_SECOND
 from twisted_mq.broker.statistics.request_times import RequestTimes
 from twisted_mq.protocol.names.system_topics import is_system_topic
 from twisted_mq.protocol.text.java import parse_int
+from twisted_mq.storage.interfaces import Places
 from twisted_mq.turns import Work
 
 WINDOWS_SECONDS = (10, 60, 600)
@@ -55,6 +56,7 @@ class BrokerStatistics:
     - `revive_reads` counts reads of the revive log by group, topic, queue of that log and kind (CK, ACK).
     - `revived` counts the messages that came back, by group, topic and status of the put.
     - `sends_together` counts the sends that were processed many at a time, `sends_left` by reason how often one ended that.
+    - `commits_together` counts the transactions that were committed many at a time.
     - `rolled_back` counts transactions by topic, `committed` has their age in seconds when they were committed.
     - `creations` has how long requests took that create topics and groups.
 
@@ -66,6 +68,7 @@ class BrokerStatistics:
     put_messages: int = 0
     put_failed: int = 0
     sends_together: int = 0
+    commits_together: int = 0
     sends_left: collections.Counter[str] = attrs.field(factory=collections.Counter, repr=False)
     get_found: int = 0
     get_missed: int = 0
@@ -116,6 +119,16 @@ class BrokerStatistics:
         puts[queue_id].add(messages, size_bytes)
         puts.set_apart(size_bytes)
         self.put_messages += messages
+
+    def count_together(self, places: Places) -> None:
+        """Count messages that the broker itself stored in one write."""
+        for (topic, queue_id), (times, size_bytes) in places.by_queue.items():
+            puts = self.puts[topic]
+            counter = puts[queue_id]
+            counter.times += times
+            counter.bytes += size_bytes
+            puts.set_apart(size_bytes, times)
+        self.put_messages += len(places)
 
     def count_send(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
         """Count messages that a client's send stored. Most sends count themselves: see SendMessageProcessor."""

@@ -34,13 +34,11 @@ class DeliveryCounts:
 
     def add_together(self, level: int, places: Places) -> None:
         """Count messages that were stored in one write; `level` is 1 for those of the timer."""
-        puts, taken = self._statistics.puts, self._taken[level - 1]
-        for (topic, queue_id), (times, size_bytes) in places.by_queue.items():
-            for counter in (puts[topic][queue_id], taken):
-                counter.times += times
-                counter.bytes += size_bytes
-            puts[topic].set_apart(size_bytes, times)
-        self._statistics.put_messages += len(places)
+        self._statistics.count_together(places)
+        taken = self._taken[level - 1]
+        for times, size_bytes in places.by_queue.values():
+            taken.times += times
+            taken.bytes += size_bytes
 
 
 @attrs.frozen(eq=False)

@@ -8,7 +8,7 @@ disk or a slave, each decision is written at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from twisted.internet import interfaces
@@ -84,10 +84,11 @@ class OperationWriter:
         self._sizes: dict[int, int] = {}
         self._call: interfaces.IDelayedCall | None = None
 
-    def add(self, queue_id: int, half: int) -> None:
-        """Record that a half message of a queue is over."""
-        self._waiting.setdefault(queue_id, []).append(half)
-        self._sizes[queue_id] = self._sizes.get(queue_id, 0) + len(str(half)) + len(SEPARATOR)
+    def add(self, queue_id: int, halves: Sequence[int]) -> None:
+        """Record that half messages of a queue are over."""
+        self._waiting.setdefault(queue_id, []).extend(halves)
+        size = sum(map(len, map(str, halves))) + len(halves) * len(SEPARATOR)
+        self._sizes[queue_id] = self._sizes.get(queue_id, 0) + size
         if self._broker.durability.waits or self._sizes[queue_id] > self._broker.options.transaction_op_msg_max_size:
             self._write(queue_id)
         self._write_later()

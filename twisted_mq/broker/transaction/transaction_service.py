@@ -7,7 +7,8 @@ died, within transactionOpBatchInterval, is asked for again; a commit is not, se
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from twisted.internet import defer, task
@@ -92,11 +93,11 @@ class TransactionService:
         half = self._look(physical_offset)
         if half is None or half.topic != HALF_TOPIC:
             raise BrokerError(ResponseCode.SYSTEM_ERROR, NOT_FOUND)
-        if self._is_over(half):
+        if self.is_over(half):
             raise BrokerError(ResponseCode.ILLEGAL_OPERATION, "the transaction was committed or rolled back before")
         return half
 
-    def _is_over(self, half: StoredMessage) -> bool:
+    def is_over(self, half: StoredMessage) -> bool:
         """Return True if a half message is over. A decision may have been forgotten after the check passed it, or after a
         restart.
         """
@@ -144,9 +145,15 @@ class TransactionService:
 
     def roll_back(self, half: StoredMessage) -> None:
         """Record that the half message will not be delivered."""
-        queue = self._check.queue(half.head.queue_id)
-        self._operations.add(queue.queue_id, queue.end(half.head.queue_offset))
-        self.metrics.add(half.properties.get(PROPERTY_REAL_TOPIC, ""), -1)
+        self.ended((half,))
+
+    def ended(self, halves: Sequence[StoredMessage]) -> None:
+        """Record that half messages are over."""
+        for queue_id, some in itertools.groupby(halves, lambda half: half.head.queue_id):
+            queue = self._check.queue(queue_id)
+            self._operations.add(queue_id, [queue.end(half.head.queue_offset) for half in some])
+        for topic, count in Counter(half.properties.get(PROPERTY_REAL_TOPIC, "") for half in halves).items():
+            self.metrics.add(topic, -count)
 
     def given_up(self, physical_offset: int) -> StoredMessage:
         """Return the message at a place in the log that was given up. Raises BrokerError if there is no such message."""
