@@ -48,8 +48,8 @@ def own_bare() -> None:
     from twisted.internet import reactor
 
     from twisted_mq.proxy.grpc.calls import Method
-    from twisted_mq.proxy.grpc.connection import Shared
     from twisted_mq.proxy.grpc.server import GrpcServerFactory
+    from twisted_mq.proxy.grpc.shared import Shared
 
     answer = answer_at_once()
     methods = {PATH: Method(v2.SendMessageRequest, lambda call, request: answer)}

@@ -23,10 +23,11 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 
 from twisted_mq.proxy.grpc.calls import Method
-from twisted_mq.proxy.grpc.connection import GrpcConnection, Shared
+from twisted_mq.proxy.grpc.connection import GrpcConnection
 from twisted_mq.proxy.grpc.framing import MessageDecoder, frame
 from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
+from twisted_mq.proxy.grpc.shared import Shared
 from twisted_mq.proxy.grpc.status import GrpcStatus
 
 ECHO, SLOW, MANY, TALK = "/test.Echo/Echo", "/test.Echo/Slow", "/test.Echo/Many", "/test.Echo/Talk"

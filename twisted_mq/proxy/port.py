@@ -9,11 +9,11 @@ from twisted_mq.encryption.servers import LOOK_SECONDS, ServerEncryption
 from twisted_mq.logs import Logger
 from twisted_mq.periodic import PeriodicJob
 from twisted_mq.proxy.authentication import Authentication
-from twisted_mq.proxy.grpc.connection import Shared
 from twisted_mq.proxy.grpc.health import HEALTH, Health
 from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.reflection import Reflection
 from twisted_mq.proxy.grpc.server import GrpcServerFactory
+from twisted_mq.proxy.grpc.shared import Shared
 from twisted_mq.proxy.grpc.trusted_proxies import TrustedProxies
 from twisted_mq.proxy.messages import MESSAGING
 from twisted_mq.proxy.parts import Parts

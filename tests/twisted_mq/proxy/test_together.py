@@ -24,7 +24,7 @@ from twisted_mq.protocol.bodies import BrokerData, QueueData, TopicConfig, Topic
 from twisted_mq.protocol.layouts.record_codec import decode_message
 from twisted_mq.proxy import messages as v2
 from twisted_mq.proxy.grpc.calls import Method
-from twisted_mq.proxy.grpc.connection import MOST_TOGETHER
+from twisted_mq.proxy.grpc.gathering import MOST_TOGETHER
 from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.status import GrpcStatus
 from twisted_mq.proxy.handles import Handle, parse_handle

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
+
+from twisted_mq.protocol.http2.events import (
+    Event,
+    PingReceived,
+    PriorityReceived,
+    SettingsReceived,
+    StreamReset,
+    UnknownFrame,
+)
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -66,3 +77,19 @@ class Bucket:
     def refill(self) -> None:
         """Allow a burst again."""
         self._left = float(self.allowance.burst)
+
+
+class TooMany(Exception):
+    """Raised when a client sends more events of a kind than its allowance."""
+
+
+ALLOWANCES: Mapping[type[Event], Allowance] = {
+    StreamReset: Allowance(1000, 33),  # rapid reset, CVE-2023-44487, and resets that a client provokes, CVE-2025-8671
+    PingReceived: Allowance(100, 1),  # CVE-2019-9512; refilled by answers
+    SettingsReceived: Allowance(100, 1),  # CVE-2019-9515
+    PriorityReceived: Allowance(1000, 10),
+    UnknownFrame: Allowance(1000, 10),
+}
+"""The limits of events that cost a server more than a client. No client of RocketMQ comes near them."""
+EMPTY_DATA = Allowance(1000, 10)
+"""The limit of DATA frames without data that do not end their stream (CVE-2019-9518)."""

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from twisted.internet import defer, interfaces, protocol
 
 from twisted_mq.periodic import PeriodicJob
-from twisted_mq.proxy.grpc.connection import GrpcConnection, Shared
+from twisted_mq.proxy.grpc.connection import GrpcConnection
+from twisted_mq.proxy.grpc.shared import Shared
 from twisted_mq.remoting.connection_shares import ConnectionShares
 
 LOOK_SECONDS = 5.0
@@ -22,7 +23,6 @@ class GrpcServerFactory(protocol.ServerFactory):
     def __init__(self, shared: Shared, max_connections: int = 10_000) -> None:
         self.shared = shared
         self.connections: ConnectionShares[GrpcConnection] = ConnectionShares(shared.clock, max_connections)
-        shared.made, shared.lost, shared.moved = self.connections.add, self._lost, self.connections.moved
         self._scan: PeriodicJob | None = None
         self._gone: defer.Deferred[None] | None = None
         self.expect: Callable[[GrpcConnection], None] | None = None
@@ -31,7 +31,7 @@ class GrpcServerFactory(protocol.ServerFactory):
     def buildProtocol(self, addr: interfaces.IAddress | None) -> GrpcConnection | None:
         if self.shared.stopping or not self.connections.has_room(getattr(addr, "host", None)):
             return None
-        connection = GrpcConnection(self.shared)
+        connection = GrpcConnection(self.shared, self)
         connection.factory = self
         if self.expect is not None:
             self.expect(connection)
@@ -52,14 +52,14 @@ class GrpcServerFactory(protocol.ServerFactory):
         """End slow transfers on each connection."""
         now = self.shared.clock.seconds()
         for connection in self.connections:
-            connection.look(now)
+            connection.lifetime.look(now)
 
     def stop(self, grace_seconds: float = 1.0) -> defer.Deferred[None]:
         """Send GOAWAY, let short calls end, then end all. Fires when every connection is closed."""
         self.shared.stopping = True
         gone: defer.Deferred[None] = defer.Deferred()
         for connection in self.connections:
-            connection.stop()
+            connection.lifetime.stop()
         if not self.connections:
             gone.callback(None)
             return gone
@@ -79,13 +79,24 @@ class GrpcServerFactory(protocol.ServerFactory):
 
     def _end_calls(self) -> None:
         for connection in self.connections:
-            connection.end_calls("the server stops")
+            connection.lifetime.end_calls("the server stops")
 
     def _abort_all(self) -> None:
         for connection in self.connections:
             connection.abort()
 
-    def _lost(self, connection: GrpcConnection) -> None:
+    # Listener: the interface for connections
+
+    def made(self, connection: GrpcConnection) -> None:
+        """Keep a new connection."""
+        self.connections.add(connection)
+
+    def moved(self, connection: GrpcConnection, before: str) -> None:
+        """Count a connection for another share than before."""
+        self.connections.moved(connection, before)
+
+    def lost(self, connection: GrpcConnection) -> None:
+        """Forget a connection; the last one ends a stop."""
         self.connections.discard(connection)
         if not self.connections and self._gone is not None:
             gone, self._gone = self._gone, None

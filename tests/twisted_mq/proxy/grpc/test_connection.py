@@ -25,11 +25,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.support.grpc_wire import ECHO, MANY, SLOW, TALK, Wire, echo, message, methods
 from twisted_mq.protocol.layouts.grpc_frame import GRPC_HEAD
 from twisted_mq.proxy import messages as v2
-from twisted_mq.proxy.grpc import connection
+from twisted_mq.proxy.grpc import confirmations
 from twisted_mq.proxy.grpc.calls import Method
 from twisted_mq.proxy.grpc.framing import frame
 from twisted_mq.proxy.grpc.limits import ConnectionLimits
 from twisted_mq.proxy.grpc.status import GrpcError, GrpcStatus
+from twisted_mq.proxy.grpc.streams import Streams
 from twisted_mq.remoting.rotation import CROWD_SECONDS
 
 
@@ -646,7 +647,7 @@ class TakenTests(SynchronousTestCase):
         self.assertEqual((self.taken, self.wire.pings()), ([True] * 5, 2))
 
     def test_client_that_never_answers_the_ping_is_cut(self):
-        self.patch(connection, "MOST_UNCONFIRMED", 3)
+        self.patch(confirmations, "MOST_UNCONFIRMED", 3)
         with self.assertLogs("twisted_mq.proxy.grpc.connection", "WARNING"):
             for _ in range(5):
                 self.answered()
@@ -694,7 +695,7 @@ class ManyStreamsTests(SynchronousTestCase):
         for _ in range(20):
             self.wire.call(MANY, "x")
         pumped = []
-        pump = connection.GrpcConnection._pump
-        self.patch(connection.GrpcConnection, "_pump", lambda *given: pumped.append(given) or pump(*given))
+        pump = Streams._pump
+        self.patch(Streams, "_pump", lambda *given: pumped.append(given) or pump(*given))
         self.wire.send(b"".join(WindowUpdateFrame(0, window_increment=1).serialize() for _ in range(300)))
         self.assertEqual(len(pumped), 20)
