@@ -99,7 +99,7 @@ def grpcio_broker() -> None:
 
     def begin(cluster: Any) -> None:
         cluster.serve_grpc()
-        method = cluster.broker._grpc.messaging.methods()[PATH]
+        method = cluster.broker._ports.grpc.messaging.methods()[PATH]
 
         async def handler(request: Any, context: Any) -> Any:
             given = {name.encode(): value.encode() for name, value in context.invocation_metadata()}

@@ -180,7 +180,7 @@ async def serve(store: str, meter: TurnMeter) -> None:
     meter.watch()
     servers: list[RemotingServerFactory] = [cluster.namesrv.factory, *_factories(broker)]
     budgets = list({id(one.traffic.budget): one.traffic.budget for one in servers}.values())
-    stdio.StandardIO(Control(meter, [*budgets, broker._grpc.factory.shared.budget]))
+    stdio.StandardIO(Control(meter, [*budgets, broker._ports.grpc.factory.shared.budget]))
     print(json.dumps(ports), flush=True)
 
 

@@ -185,7 +185,7 @@ class BrokerNode(Node):
     @property
     def agent(self) -> OrderAgent | None:
         """Return the agent of the running service, or None."""
-        return self.service._agent if self.is_running else None
+        return self.service._order.agent if self.is_running else None
 
     def shown(self) -> dict[str, int]:
         """Return the permission of each topic, as name servers are told it."""

@@ -79,7 +79,7 @@ class ServedCluster(Served[EmbeddedCluster]):
     def settle(self) -> None:
         """Wait until the servers know of no client; the broker is connected to the name server."""
         broker, namesrv = self.cluster.broker, self.cluster.namesrv
-        while self.do(lambda: len(broker._factory.channels) + len(namesrv.factory.channels)) > 1:
+        while self.do(lambda: len(broker._ports.factory.channels) + len(namesrv.factory.channels)) > 1:
             time.sleep(0.01)
 
     def committed(self, group: str, topic: str, queue_id: int = 0) -> int | None:

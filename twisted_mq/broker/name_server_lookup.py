@@ -14,6 +14,7 @@ from twisted.internet import defer, interfaces
 from twisted_mq.broker.options import BrokerOptions
 from twisted_mq.logs import Logger
 from twisted_mq.protocol.layouts.host import parse_host_text
+from twisted_mq.reactor_threads import InThread
 from twisted_mq.routing.address_server import AddressServer, address_server_url, http_get
 from twisted_mq.routing.errors import NameServerUnreachable
 
@@ -52,6 +53,25 @@ def by_name(addresses: Sequence[str], resolve: Resolve) -> LookUp:
         return _checked(found)
 
     return look
+
+
+def look_up_of(
+    options: BrokerOptions, reactor: interfaces.IReactorTime, in_thread: InThread
+) -> tuple[LookUp, int] | None:
+    """Return the look-up that the settings ask for, and its period in ms; None if they ask for none."""
+    if options.fetch_namesrv_addr_by_address_server and not options.name_servers:
+        return by_address_server(options, reactor), options.fetch_namesrv_addr_interval
+    if options.fetch_name_srv_addr_by_dns_lookup and options.name_servers:
+        resolve = by_name(options.name_servers, lambda host: in_thread(addresses_of_host, host))
+        return resolve, options.update_name_server_addr_period
+    return None
+
+
+def address_servers(options: BrokerOptions) -> list[str]:
+    """Return the address of the name servers' page: the route to it is also the route to the name servers."""
+    domain = options.namesrv_domain
+    fetches = options.fetch_namesrv_addr_by_address_server
+    return [domain if ":" in domain else f"{domain}:80"] if fetches else []
 
 
 def addresses_of_host(host: str) -> Sequence[str]:

@@ -166,7 +166,8 @@ class EmbeddedNamesrv(service.MultiService):
         self._reactor = reactor
 
     def startService(self) -> None:
-        from twisted_mq.broker.service import broker_access, make_broker
+        from twisted_mq.broker.broker_parts import broker_access
+        from twisted_mq.broker.service import make_broker
         from twisted_mq.namesrv.service import make_namesrv
 
         access = broker_access(self._broker, self._reactor.seconds, threads_of(self._reactor))

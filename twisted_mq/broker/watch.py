@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twisted_mq.broker.metrics.lag import Lag, age, lags
+from twisted_mq.config.errors import ConfigError
 from twisted_mq.logs import Logger
+from twisted_mq.storage.message_store import FileMessageStore
 from twisted_mq.turns import Work
 
 if TYPE_CHECKING:
     from twisted_mq.broker.controller import BrokerController
     from twisted_mq.broker.options import BrokerOptions
+    from twisted_mq.encryption.servers import ServerEncryption
     from twisted_mq.protocol.bodies import HAConnectionRuntimeInfo
+    from twisted_mq.remoting.budget import Budget
 
 LOOK_SECONDS = 30.0
 LAG_SECONDS = 60.0
@@ -154,3 +158,43 @@ def look_at_lag(broker: BrokerController, watch: Watch) -> Work[None]:
     """Check all groups, in slices."""
     found = yield from lags(broker)
     watch.note("lag", lagging(found, broker.now_ms()))
+
+
+class OperatorWatch:
+    """Checks one running broker for all of these conditions."""
+
+    def __init__(self, broker: BrokerController, budget: Budget[Any], encryption: ServerEncryption | None) -> None:
+        self._broker = broker
+        self._budget = budget
+        self._encryption = encryption
+        self._watch = Watch()
+
+    def start(self, every: Callable[[float, Callable[[], object]], object]) -> None:
+        """Start the checks as periodic work."""
+        broker, watch = self._broker, self._watch
+        steps = ClockWatch(broker.wall_ms, broker.clock.seconds)
+        every(LOOK_SECONDS, self.look)
+        every(LOOK_SECONDS, steps.look)
+        every(LAG_SECONDS, lambda: broker.turns.run("watch", look_at_lag(broker, watch)))
+
+    def look(self) -> None:
+        """Check the disk, the slaves, the memory that peers take, and the certificate."""
+        broker, options, watch, budget = self._broker, self._broker.options, self._watch, self._budget
+        if isinstance(broker.store, FileMessageStore):
+            watch.note("disk", slow_disk(broker.store.take_longest_flush(), options.commit_log_path))
+        slaves = broker.ha.runtime_info().ha_connection_info
+        watch.note("slaves", slow_slaves(slaves, options.ha_max_gap_not_in_sync))
+        taken = budgets_of(options, budget.unsent_bytes, budget.incomplete_bytes, budget.held_bytes)
+        watch.note("memory", full_budgets(taken))
+        if self._encryption is not None:
+            watch.note("certificate", self._ending_certificate(self._encryption))
+
+    def _ending_certificate(self, encryption: ServerEncryption) -> Lines:
+        path = self._broker.options.tls_server_cert_path or ""
+        try:
+            ends = encryption.certificates_end()
+        except ConfigError as error:  # it has ended, or the file is damaged
+            return {
+                f"certificate {path}": f"certificate: {error}. Replace it with a valid one: it is reloaded automatically"
+            }
+        return {} if ends is None else ending_certificate(path, ends, self._broker.wall_ms() / 1000)

@@ -122,7 +122,7 @@ def troubles(served: ServedCluster) -> list[Callable[[], None]]:
             time.sleep(1)
 
     def cut() -> None:
-        for channel in list(served.cluster.broker._factory.channels):
+        for channel in list(served.cluster.broker._ports.factory.channels):
             channel.abort()
 
     return [

@@ -189,7 +189,7 @@ class SecretsTest(AskingCase):
         page = await Agent(reactor).request(b"GET", f"http://127.0.0.1:{broker.metrics_port}/metrics".encode())
         shown.append((await readBody(page)).decode())
         self.assertIn("rocketmq_topic_number", shown[-1])
-        shown += [repr(one) for one in (options, broker.options, namesrv.options, broker._access)]
+        shown += [repr(one) for one in (options, broker.options, namesrv.options, broker._parts.access)]
         for text in shown + self.lines:
             self.assertNotIn(PLANTED, text)
         self.assertEqual(self.files_with_it(self.store), ["access.json", "access.json.bak"])

@@ -19,7 +19,8 @@ from zope.interface import implementer
 
 from twisted_mq import stopping
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.service import UNKNOWN_SECONDS, BrokerService, make_broker
+from twisted_mq.broker.periodic_work import UNKNOWN_SECONDS
+from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
 from twisted_mq.protocol.bodies import ConsumerData, HeartbeatData, encode_body
@@ -118,7 +119,7 @@ class PortsTest(BrokerServiceCase):
     async def test_port_0_takes_a_free_one_and_opens_no_fast_port(self) -> None:
         broker = await self.start()
         self.assertGreater(broker.port, 0)
-        self.assertEqual(len(broker._listening), 2)
+        self.assertEqual(len(broker._ports.listening), 2)
         self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
 
     async def test_the_port_two_below_serves_the_same_broker(self) -> None:
@@ -197,7 +198,7 @@ class StopsTest(BrokerServiceCase):
         while left:
             broker = await self.start(store_path_root_dir=str(self.path / str(len(broke))))
             self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
-            steps = broker._steps_of_stop(broker._listening)
+            steps = broker._steps_of_stop(broker._ports.listening)
             left = {name for name, _ in steps} - broke
             victim = min(left)
             changed = one_broken(steps, victim, broken)
@@ -247,7 +248,7 @@ class StopsTest(BrokerServiceCase):
         """The copies may be lost: they are delivered again."""
         broker = await self.start()
         saved: list[str] = []
-        store, close = broker._store, broker._store.close
+        store, close = broker.controller.store, broker.controller.store.close
 
         def fail() -> None:
             close()
@@ -284,7 +285,7 @@ class StopsTest(BrokerServiceCase):
         versions = []
         for _ in range(2):
             broker = await self.start()
-            self.assertEqual(broker._heartbeat().version(), broker.registration.version)
+            self.assertEqual(broker._work._heartbeat(broker._parts).version(), broker.registration.version)
             versions.append((broker.controller.topics.data_version, broker.registration.version.counter))
             await broker.stopService()
         (first, shown_first), (second, shown_second) = versions

@@ -71,7 +71,7 @@ class DocumentedLogTest(BrokerServiceCase):
 
     async def test_a_full_disk(self) -> None:
         broker = await self.start()
-        store = broker._store
+        store = broker.controller.store
         assert isinstance(store, FileMessageStore)
         with self.assertLogs("twisted_mq.storage.retention") as logged:
             store.retention.expire_log(0, 4, DiskUsage(0.91, 0.91))

@@ -267,7 +267,7 @@ class EveryFigureTest(BrokerServiceCase):
         raw = await connectProtocol(TCP4ClientEndpoint(reactor, "127.0.0.1", broker.port), Raw())
         self.addCleanup(raw.transport.loseConnection)
         raw.transport.write(struct.pack(">I", 10 * UNFINISHED) + bytes(UNFINISHED - 4))
-        await self.until(lambda: broker._factory.traffic.budget.incomplete_bytes)
+        await self.until(lambda: broker._ports.factory.traffic.budget.incomplete_bytes)
 
     # what is shown
 

@@ -14,7 +14,7 @@ from twisted.web.client import Agent, readBody
 
 from tests.support.faulty_disk import FaultyDisk
 from tests.twisted_mq.broker.test_broker_service import SEND, BrokerServiceCase
-from twisted_mq.broker import service, table_saver
+from twisted_mq.broker import stored_state, table_saver
 from twisted_mq.broker.schedule import waiting_messages
 from twisted_mq.broker.service import BrokerService
 from twisted_mq.config.metrics_options import MetricsExporterType
@@ -35,7 +35,7 @@ class FullDiskTest(BrokerServiceCase):
         self.addCleanup(patch.undo)
         self.disk = disk = FaultyDisk(self.path.absolute(), patch)
         self.path = self.path.absolute()
-        for module, made in ((service, FileMessageStore), (waiting_messages, TimerFiles)):
+        for module, made in ((stored_state, FileMessageStore), (waiting_messages, TimerFiles)):
             begin = functools.partialmethod(made.__init__, allocate=disk.allocate, sync=disk.sync)
             patch.setattr(module, made.__name__, type(made.__name__, (made,), {"__init__": begin}))
 
@@ -112,7 +112,7 @@ class FullDiskTest(BrokerServiceCase):
         self.assertEqual(await self.send(broker, ""), 0)
         self.assertEqual((await Agent(reactor).request(b"GET", ready)).code, 200)
         self.disk.fill()
-        broker._retention._has_space = lambda config: not self.disk.allocating  # type: ignore[union-attr]
+        broker._work.retention._has_space = lambda config: not self.disk.allocating  # type: ignore[union-attr]
         while await self.send(broker, "") == 0:
             pass
         refused = await Agent(reactor).request(b"GET", ready)

@@ -122,14 +122,14 @@ class RouteTest(BrokerServiceCase):
 
     async def held_writes(self, broker: BrokerService) -> list[tuple[Any, defer.Deferred[object]]]:
         """The writes of the topics' table behind that of the start: none ends before a test says so."""
-        await broker._topics_saver.when_saved()
+        await broker._parts.state.topics_saver.when_saved()
         writes: list[tuple[Any, defer.Deferred[object]]] = []
 
         def in_thread(write: Any) -> defer.Deferred[object]:
             writes.append((write, defer.Deferred()))
             return writes[-1][1]
 
-        broker._topics_saver._in_thread = in_thread
+        broker._parts.state.topics_saver._in_thread = in_thread
         return writes
 
     async def test_who_makes_a_topic_is_answered_when_it_is_on_disk(self) -> None:

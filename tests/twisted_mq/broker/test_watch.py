@@ -120,35 +120,35 @@ class WatchedBrokerTest(BrokerServiceCase):
     async def test_a_slow_flush_and_full_memory_are_told(self) -> None:
         broker = await self.start()
         await self.ask(broker.port, RequestCode.SEND_MESSAGE_V2, SEND, b"x")
-        broker._look_for_operators()
+        broker._work.watch.look()
         self.assertEqual(self.said("slow disk"), [])
-        broker._store._flush._longest_flush = 1.5  # type: ignore[union-attr]
+        broker._parts.state.store._flush._longest_flush = 1.5  # type: ignore[union-attr]
         taken = [broker.options.max_unsent_bytes]
         self.patch(Budget, "unsent_bytes", property(lambda budget: taken[0]))
-        broker._look_for_operators()
+        broker._work.watch.look()
         (line,) = self.said("slow disk: a flush of")
         self.assertIn("took 1.5 s", line)
         self.assertEqual(len(self.said("(maxUnsentBytes)")), 1)
         taken[0] = 0
-        broker._look_for_operators()
+        broker._work.watch.look()
         self.assertEqual(len(self.said("over: ")), 2)
 
     async def test_the_longest_flush_is_measured(self) -> None:
         broker = await self.start(flush_disk_type=FlushDiskType.SYNC_FLUSH)
-        broker._store.take_longest_flush()  # type: ignore[union-attr]
+        broker._parts.state.store.take_longest_flush()  # type: ignore[union-attr]
         await self.ask(broker.port, RequestCode.SEND_MESSAGE_V2, SEND, b"x")
-        self.assertGreater(broker._store.take_longest_flush(), 0)  # type: ignore[union-attr]
+        self.assertGreater(broker._parts.state.store.take_longest_flush(), 0)  # type: ignore[union-attr]
 
     async def test_a_certificate_that_ends_soon_is_told_and_a_new_one_ends_it(self) -> None:
         authority = Authority(self.path.parent / f"{self.path.name}-ca")
         files = authority.issue("broker", (-1, 20))
         tls = {"tls_test_mode_enable": False, "tls_server_mode": TlsMode.PERMISSIVE}
         broker = await self.start(tls_server_cert_path=files.certificate, tls_server_key_path=files.key, **tls)
-        broker._encryption.load()  # type: ignore[union-attr]
-        broker._look_for_operators()
+        broker._parts.encryption.load()  # type: ignore[union-attr]
+        broker._work.watch.look()
         (line,) = self.said("certificate: ")
         self.assertRegex(line, r"ends on \d{4}-\d\d-\d\d \d\d:\d\d UTC, in (19|20) days")
         authority.issue("broker", (-1, 200))
-        broker._encryption.look()  # type: ignore[union-attr]
-        broker._look_for_operators()
+        broker._parts.encryption.look()  # type: ignore[union-attr]
+        broker._work.watch.look()
         self.assertEqual(len(self.said(f"over: certificate {files.certificate}")), 1)

@@ -162,7 +162,7 @@ class ServersTest(EncryptedCase):
 
     async def test_a_renewed_certificate_counts_without_a_restart_a_damaged_one_does_not(self) -> None:
         broker = await self.broker(**self.tls())
-        encryption = broker._encryption
+        encryption = broker._parts.encryption
         assert encryption is not None
         renewing = Authority(Path(self.mktemp()).absolute(), "renewing")
         new = renewing.issue("new")

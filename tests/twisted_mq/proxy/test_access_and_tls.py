@@ -48,7 +48,7 @@ def asking(request: pytest.FixtureRequest) -> Iterator[EmbeddedServer]:
         if isinstance(server, ProxiedServer):
             names = "authentication_enabled", "authorization_enabled", "inner_client_authentication_credentials"
             server.proxy_options = {name: options[name] for name in names}
-        accounts = server._cluster.broker._access.accounts  # type: ignore[union-attr]
+        accounts = server._cluster.broker._parts.access.accounts  # type: ignore[union-attr]
         server._thread.call(lambda: accounts.create_user(UserInfo("ada", "of-ada")))
         server._thread.call(lambda: accounts.create_user(UserInfo("bob", "of-bob", user_status="disable")))
         rules = [

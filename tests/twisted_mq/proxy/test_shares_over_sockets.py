@@ -33,7 +33,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 @contextlib.contextmanager
 def full_after(server: EmbeddedServer, places: int) -> Iterator[Callable[[], dict[str, int]]]:
     """Give the gRPC port that many places; yields what tells the number of connections of each share."""
-    port = server._cluster.broker._grpc  # type: ignore[union-attr]
+    port = server._cluster.broker._ports.grpc  # type: ignore[union-attr]
     assert port is not None
     factory: GrpcServerFactory = port.factory
     factory.connections._most = places
@@ -135,7 +135,7 @@ def receivers() -> Iterator[Receivers]:
         "max_pop_polling_size": PLACES,
     }
     with EmbeddedServer(store="memory", broker_options=options) as server, contextlib.ExitStack() as opened:
-        accounts = server._cluster.broker._access.accounts  # type: ignore[union-attr]
+        accounts = server._cluster.broker._parts.access.accounts  # type: ignore[union-attr]
         for name in NAMES:
             server._thread.call(lambda name=name: accounts.create_user(UserInfo(name, SECRET, "Super")))
         yield Receivers(server, opened)

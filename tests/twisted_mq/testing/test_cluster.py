@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet import defer, reactor
 from twisted.trial.unittest import TestCase
 
-from twisted_mq.broker.service import BrokerService
+from twisted_mq.broker.periodic_work import PeriodicWork
 from twisted_mq.client.core.message import Message
 from twisted_mq.client.producing.producer import Producer
 from twisted_mq.protocol.bodies import ClusterInfo, decode_body
@@ -90,10 +90,10 @@ class EmbeddedClusterTest(TestCase):
         self.assertEqual(third.namesrv.port, second.namesrv.port)
 
     async def test_a_broker_that_fails_late_is_taken_down_with_its_temporary_store(self) -> None:
-        def fail(broker: BrokerService, **_: bool) -> None:
+        def fail(work: PeriodicWork, *_: object, **__: bool) -> None:
             raise ZeroDivisionError
 
-        self.patch(BrokerService, "_start_loops", fail)
+        self.patch(PeriodicWork, "start", fail)
         cluster = self.cluster()
         with self.assertRaises(ZeroDivisionError):
             await cluster.start()

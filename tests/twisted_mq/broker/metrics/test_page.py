@@ -292,7 +292,7 @@ class StateTest(PageCase):
 
     async def test_a_full_disk_makes_it_not_ready_and_a_failed_one_unhealthy(self) -> None:
         await self.start(namesrv_addr=self.name_server())
-        gate = self.broker._store.gate
+        gate = self.broker._parts.state.store.gate
         gate.shut(Shut.DISK_FULL)
         self.assertEqual(await self.wrong("/ready"), (503, ["the broker's disk is full"]))
         self.assertEqual(await self.wrong("/health"), (200, []))
