@@ -1,4 +1,4 @@
-"""A broker on loopback: ports, stops, tables on disk, damaged bytes from clients, name servers that are away."""
+"""A broker on loopback: stops, tables on disk, damaged bytes from clients, name servers that are away."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from typing import Any
 
 from twisted.internet import defer, protocol, reactor
 from twisted.internet.endpoints import TCP4ClientEndpoint, connectProtocol
-from twisted.internet.interfaces import IReactorSocket, IReactorThreads
-from twisted.internet.task import Clock, deferLater
+from twisted.internet.task import deferLater
 from twisted.logger import globalLogPublisher
 from twisted.trial.unittest import TestCase
-from zope.interface import implementer
 
 from twisted_mq import stopping
 from twisted_mq.broker.options import BrokerOptions
-from twisted_mq.broker.periodic_work import UNKNOWN_SECONDS
 from twisted_mq.broker.service import BrokerService, make_broker
 from twisted_mq.namesrv.options import NamesrvOptions
 from twisted_mq.namesrv.service import NamesrvService, make_namesrv
@@ -28,9 +25,6 @@ from twisted_mq.protocol.codes import RequestCode
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.framing import encode_frame
 from twisted_mq.remoting.client import RemotingClient
-from twisted_mq.remoting.listen import PortError
-from twisted_mq.remoting.server import RemotingServerFactory
-from twisted_mq.remoting.socket_channel import Traffic
 from twisted_mq.stopping import Step
 from twisted_mq.storage.check import check_store
 from twisted_mq.storage.errors import StoreLocked
@@ -115,35 +109,7 @@ class BrokerServiceCase(TestCase):
             await deferLater(reactor, 0.01)
 
 
-class PortsTest(BrokerServiceCase):
-    async def test_port_0_takes_a_free_one_and_opens_no_fast_port(self) -> None:
-        broker = await self.start()
-        self.assertGreater(broker.port, 0)
-        self.assertEqual(len(broker._ports.listening), 2)
-        self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).code, 0)
-
-    async def test_the_port_two_below_serves_the_same_broker(self) -> None:
-        broker = await self.start(listen_port=free_ports())
-        self.assertEqual((await self.ask(broker.port - 2, 310, SEND, b"x")).ext_fields["queueOffset"], "0")
-        self.assertEqual((await self.ask(broker.port, 310, SEND, b"x")).ext_fields["queueOffset"], "1")
-
-    async def test_a_busy_fast_port_is_a_warning(self) -> None:
-        port = free_ports()
-        with socket.create_server(("127.0.0.1", port - 2)):
-            broker = await self.start(listen_port=port)
-            self.assertEqual((await self.ask(port, 310, SEND, b"x")).code, 0)
-            warning = f"no fast port, clients with vipChannelEnabled use the main one: port {port - 2}"
-            self.assertEqual(len(self.said(warning)), 1)
-            await broker.stopService()
-
-    async def test_a_busy_port_is_named_and_nothing_stays_open(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as holder:
-            port = holder.getsockname()[1]
-            broker = make_broker(self.options(listen_port=port, ha_listen_port=free_ports()), reactor)
-            error = self.assertRaises(PortError, broker.startService)
-            self.assertIn(f"port {port} on 127.0.0.1 is in use", str(error))
-        await self.start()
-
+class StopsTest(BrokerServiceCase):
     async def test_a_start_that_fails_late_closes_the_store(self) -> None:
         (self.path / "config" / "topics.json").mkdir(parents=True)
         broker = make_broker(self.options(), reactor)
@@ -152,8 +118,6 @@ class PortsTest(BrokerServiceCase):
         (self.path / "config" / "topics.json").rmdir()
         await self.start()
 
-
-class StopsTest(BrokerServiceCase):
     async def test_stopping_twice_and_before_the_start_is_harmless(self) -> None:
         await make_broker(self.options(), reactor).stopService()
         broker = await self.start()
@@ -349,62 +313,6 @@ class NameServersTest(BrokerServiceCase):
             return await self.route(server.port, "T") == 0
 
         await self.until(lambda: defer.ensureDeferred(known()))
-
-
-@implementer(IReactorSocket, IReactorThreads)
-class VirtualTime(Clock):
-    """The reactor's connections and threads, under a clock that the test turns."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(reactor, name)
-
-
-class RegistrationPeriodTest(BrokerServiceCase):
-    async def registrations(self, clock: Clock, **more: Any) -> list[RemotingCommand]:
-        """Return the requests to a name server of a broker that has registered once."""
-        asked: list[RemotingCommand] = []
-
-        def answer(channel: Any, command: RemotingCommand) -> RemotingCommand:
-            asked.append(command)
-            self.channel = channel
-            return command.answer(0)
-
-        traffic = Traffic({103: answer, 104: answer}, reactor)
-        server = reactor.listenTCP(0, RemotingServerFactory(traffic, 120), interface="127.0.0.1")
-        self.addCleanup(server.stopListening)
-        broker = make_broker(self.options(namesrv_addr=f"127.0.0.1:{server.getHost().port}", **more), clock)
-        broker.startService()
-        self.addCleanup(broker.stopService)
-        await broker.started
-        self.assertEqual(len(asked), 1)
-        return asked
-
-    async def test_a_broker_registers_each_30_seconds(self) -> None:
-        clock = VirtualTime()
-        asked = await self.registrations(clock)
-        clock.advance(29)
-        await deferLater(reactor, 0.05)
-        self.assertEqual(len(asked), 1)
-        for expected in (2, 3):
-            clock.advance(30)
-            await self.until(lambda: len(asked) == expected)  # noqa: B023
-
-    async def test_a_broker_registers_two_seconds_after_its_connection_ended(self) -> None:
-        clock = VirtualTime()
-        asked = await self.registrations(clock)
-        self.channel.transport.abortConnection()
-        await deferLater(reactor, 0.05)
-        clock.advance(UNKNOWN_SECONDS)
-        await self.until(lambda: len(asked) == 2)
-
-    async def test_a_period_below_10_seconds_is_10(self) -> None:
-        clock = VirtualTime()
-        asked = await self.registrations(clock, register_name_server_period=5)
-        clock.advance(9)
-        await deferLater(reactor, 0.05)
-        self.assertEqual(len(asked), 1)
-        clock.advance(1)
-        await self.until(lambda: len(asked) == 2)
 
 
 class BadBytesTest(BrokerServiceCase):
