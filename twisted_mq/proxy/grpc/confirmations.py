@@ -14,7 +14,10 @@ MOST_UNCONFIRMED = 10_000
 
 
 class Confirmations:
-    """The ended calls of a connection whose answers wait to be confirmed. Calls each `confirm` once: True if they were taken."""
+    """The ended calls of one connection whose answers wait to be confirmed.
+
+    Calls each `confirm` once: True if the answer was taken.
+    """
 
     def __init__(self, http2: ServerConnection) -> None:
         self._http2 = http2
