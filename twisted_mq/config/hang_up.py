@@ -17,10 +17,16 @@ def on_hang_up(reactor: object, reopen: Callable[[], object] | None = None) -> N
     if number is None or (reopen is None and signal.getsignal(number) is signal.SIG_IGN):
         return
     from_thread, core = IReactorFromThreads(reactor), IReactorCore(reactor)
+    stops = [core.stop]
+
+    def stop() -> None:
+        """Stop the reactor once: a second signal may come before the first one is handled."""
+        while stops:
+            stops.pop()()
 
     def hung_up(*_: object) -> None:
         if reopen is None:
             signal.signal(number, signal.SIG_IGN)  # shells and terminals may both send one
-        from_thread.callFromThread(reopen or core.stop)
+        from_thread.callFromThread(reopen or stop)
 
     signal.signal(number, hung_up)

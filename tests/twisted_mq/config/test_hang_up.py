@@ -63,3 +63,13 @@ def test_system_without_the_signal_is_left_alone(monkeypatch):
     on_hang_up(Reactor())
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+def test_second_signal_that_comes_within_the_first_ones_handler_stops_nothing_more():
+    reactor = Reactor()
+    on_hang_up(reactor)
+    handler = signal.getsignal(signal.SIGHUP)
+    assert callable(handler)
+    for _ in range(2):
+        handler(signal.SIGHUP, None)
+    assert reactor.stops == 1
