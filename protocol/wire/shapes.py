@@ -11,6 +11,7 @@ Example, the varying parts in brackets: {"code":310,"extFields":{...,"e":"[2]",.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import struct
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -160,6 +161,17 @@ class Streak:
         return decode_binary_command(header, body) if self.family.is_binary else decode_json_command(header, body)
 
 
+def are_opaques(texts: Sequence[bytes]) -> bool:
+    """Return whether all texts are what a JSON header may have as its opaque."""
+    return min(texts) >= _LEAST_OPAQUE and b"".join(texts).isdigit()
+
+
+def are_plain(columns: Iterable[Sequence[bytes]]) -> bool:
+    """Return whether all texts consist of PLAIN_BYTES."""
+    text = b"".join([*itertools.chain.from_iterable(columns)])
+    return text.isalnum() or not text.translate(None, PLAIN_BYTES)
+
+
 def numbers_of(texts: Sequence[bytes]) -> list[int] | None:
     """Return digits as numbers, each read once: requests of a read often have the same. None if a text has anything else."""
     different = {*texts}
@@ -262,6 +274,8 @@ _VALUE = re.compile(r"[ !#-\[\]-~]+")
 """The values of properties that may vary: as they are in JSON as in ROCKETMQ headers."""
 PLAIN_BYTES = bytes(code for code in range(ord(" "), ord("~") + 1) if chr(code) not in '"\\')
 """The same as bytes: a value with any other is not what the header's text says, or not what a JSON header may have."""
+_LEAST_OPAQUE = b"1"
+"""The smallest first byte. Smaller numbers begin with 0: either no number in JSON, or 0 itself."""
 _ESCAPED_BYTES = len(r"\u0001")
 """The size of a separator of properties in JSON."""
 _MOST_DIGITS = 18

@@ -255,7 +255,7 @@ def prepare_commits(folder: str, count: int) -> Prepared:
 
 
 def commits(places: Iterable[int]) -> Iterator[bytes]:
-    """One-way ends of the transactions of half messages at these places in the log, which are all of the half topic's queue."""
+    """Yield one-way requests that commit the half messages at these places in the log; the first has queue offset 0."""
     for number, place in enumerate(places):
         fields = {"topic": "Bench", "producerGroup": "bench_producer", "tranStateTableOffset": str(number),
                   "commitLogOffset": str(place), "commitOrRollback": "8", "fromTransactionCheck": "false",

@@ -28,17 +28,14 @@ from twisted_mq.protocol.names.system_topics import HALF_TOPIC
 from twisted_mq.protocol.text.properties import PROPERTY_PRODUCER_GROUP, PROPERTY_REAL_TOPIC
 from twisted_mq.protocol.wire.command import ONE_WAY_FLAG
 from twisted_mq.protocol.wire.header_codec import fast_header
-from twisted_mq.protocol.wire.shapes import OPAQUE_PART, PLAIN_BYTES, Streak, Varying, numbers_of
+from twisted_mq.protocol.wire.shapes import OPAQUE_PART, Family, Streak, Varying, are_opaques, are_plain, numbers_of
 from twisted_mq.remoting.channel import Channel
 from twisted_mq.storage.interfaces import IMessageStore
 
-VARYING = {
-    int(RequestCode.END_TRANSACTION): Varying(
-        ("tranStateTableOffset", "commitLogOffset"), texts=("msgId", "transactionId"), flag=ONE_WAY_FLAG
-    )
-}
-"""The varying fields: the half message's places in its queue and in the log, and its unique key."""
+_PLACES = ("tranStateTableOffset", "commitLogOffset")
 _TEXTS = ("msgId", "transactionId")
+VARYING = {int(RequestCode.END_TRANSACTION): Varying(_PLACES, texts=_TEXTS, flag=ONE_WAY_FLAG)}
+"""The varying fields: the half message's places in its queue and in the log, and its unique key."""
 _COMMIT = MessageSysFlag.TRANSACTION_COMMIT_TYPE
 _READ = fast_header(EndTransactionRequestHeader)
 _MOST_APART = 4
@@ -103,37 +100,32 @@ class CommitColumns:
         return len(places), b""
 
     def _pattern(self, streak: Streak) -> CommitPattern | None:
-        """Return the pattern of a family; None for one whose requests are not commits. It is kept with the family."""
+        """Return the pattern of a family, which is kept with it; None if its requests are no commits, or the first is damaged."""
         family = streak.family
         if family.kept is None:
-            family.kept = self._new_pattern(streak) or ()
+            try:
+                header = _READ(streak.plain(0))
+            except ProtocolError:
+                return None
+            family.kept = (
+                self._new_pattern(family, header.producer_group) if header.commit_or_rollback == _COMMIT else ()
+            )
         return family.kept or None
 
     @staticmethod
-    def _new_pattern(streak: Streak) -> CommitPattern | None:
-        family = streak.family
-        try:
-            header = _READ(streak.plain(0))
-        except ProtocolError:
-            return None
-        if header.commit_or_rollback != _COMMIT:
-            return None
-        return CommitPattern(
-            header.producer_group,
-            family.place("tranStateTableOffset"),
-            family.place("commitLogOffset"),
-            None if family.is_binary else family.place(OPAQUE_PART),
-            [family.place(name) for name in _TEXTS if name in family.names],
-        )
+    def _new_pattern(family: Family, group: str) -> CommitPattern:
+        queue_offset, physical_offset = map(family.place, _PLACES)
+        opaque = None if family.is_binary else family.place(OPAQUE_PART)
+        texts = [family.place(name) for name in _TEXTS if name in family.names]
+        return CommitPattern(group, queue_offset, physical_offset, opaque, texts)
 
     @staticmethod
     def _wanted(pattern: CommitPattern, streak: Streak, start: int) -> list[tuple[int, int]]:
         """Return the places of half messages in their queue and in the log; none if a request has to be looked at by itself."""
         columns, _ = streak.columns(start, len(streak))
-        opaques = () if pattern.opaque is None else columns[pattern.opaque]
-        if opaques and (min(opaques) < b"1" or not b"".join(opaques).isdigit()):
+        if pattern.opaque is not None and not are_opaques(columns[pattern.opaque]):
             return []
-        if any(b"".join(columns[place]).translate(None, PLAIN_BYTES) for place in pattern.texts):
+        if not are_plain(columns[place] for place in pattern.texts):
             return []
         queue_offsets = numbers_of(columns[pattern.queue_offset])
         physical_offsets = numbers_of(columns[pattern.physical_offset])

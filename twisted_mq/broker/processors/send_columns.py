@@ -52,11 +52,12 @@ from twisted_mq.protocol.wire.header_codec import fast_header
 from twisted_mq.protocol.wire.sent_answers import SentAnswers
 from twisted_mq.protocol.wire.shapes import (
     OPAQUE_PART,
-    PLAIN_BYTES,
     Columns,
     Family,
     Streak,
     Varying,
+    are_opaques,
+    are_plain,
     around_values,
     numbers_of,
 )
@@ -79,8 +80,6 @@ READERS: dict[int, Callable[[RemotingCommand], SendHeader]] = {
 }
 _UNUSUAL_FLAGS = V6_FLAGS | INNER_BATCH | OUT_OF_QUEUES
 _NO_WAIT = f"{PROPERTY_WAIT_STORE_MSG_OK}{NAME_VALUE_SEPARATOR}false"
-_LEAST_OPAQUE = b"1"
-"""The smallest first byte. Smaller numbers begin with 0: either no number in JSON, or 0 itself."""
 _SUCCESS = int(ResponseCode.SUCCESS)
 Targets: TypeAlias = dict[bytes, SendTarget]
 """The plain topics of some sends, by their names in the requests."""
@@ -300,10 +299,9 @@ class SendColumns:
             return None
         if not _have_queues(targets, columns[pattern.topic], asked):
             return None
-        if not pattern.answers.serialize_type and (min(opaques) < _LEAST_OPAQUE or not b"".join(opaques).isdigit()):
+        if not pattern.answers.serialize_type and not are_opaques(opaques):
             return None
-        text = b"".join([*itertools.chain.from_iterable(values)])
-        if not text.isalnum() and text.translate(None, PLAIN_BYTES):
+        if not are_plain(values):
             return None
         properties: list[bytes | Sequence[bytes]] = [*pattern.properties]
         for place, column in enumerate(values):
@@ -332,16 +330,12 @@ class SendColumns:
     def count(self, messages: PlainMessages, places: Places) -> None:
         """Count messages of which so many were stored together."""
         count, puts = len(places), self.broker.statistics.puts
-        for (topic, queue_id), (times, size) in places.by_queue.items():
-            counter = puts[topic][queue_id]
-            counter.times += times
-            counter.bytes += size
+        self.broker.statistics.count_places(places)
         if max(places.sizes) > self._small:
             for (topic, _), size in zip(messages.queues, places.sizes[:count], strict=False):
                 if size > self._small:
                     puts[topic].record(size, 1)
         self.broker.statistics.sends_together += count
-        self.broker.statistics.put_messages += count
 
     def _when_durable(
         self, pattern: SendPattern, columns: Columns, places: Places, handles: Texts | None

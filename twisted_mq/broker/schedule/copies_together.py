@@ -14,18 +14,26 @@ from twisted_mq.storage.interfaces import PlainMessages
 
 Copy: TypeAlias = tuple[StoredMessage, Place, bytes]
 """A due message, the place of its copy, and the copy's properties."""
+MOST_BYTES = 1 << 20
+"""The bodies of one write, unless one alone is longer: all of them are in memory at once."""
 _NOT_PLAIN = INNER_BATCH | OUT_OF_QUEUES
 
 
 def first_alike(messages: Iterable[StoredMessage]) -> list[Copy]:
-    """Return the copies of the first messages, up to one that is unlike the first or that no plain write takes."""
+    """Return the copies of the first messages, up to one that is unlike the first, that no plain write takes, or whose body
+    is beyond MOST_BYTES.
+    """
     copies: list[Copy] = []
+    size = 0
     first: tuple[object, ...] | None = None
     for message in messages:
         head, place = message.head, message.real_place
         shared = head.born_host, head.flag, head.sys_flag, head.reconsume_times
         first = first or shared
         if place is None or shared != first or head.sys_flag & _NOT_PLAIN or not message.body:
+            break
+        size += len(message.body)
+        if copies and size > MOST_BYTES:
             break
         properties = utf8(encode_properties(message.properties))
         if len(properties) > MAX_PROPERTIES_BYTES or len(utf8(place[0])) > LONGEST_TOPIC:

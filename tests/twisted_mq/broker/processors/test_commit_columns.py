@@ -44,7 +44,7 @@ def end(number: int, place: int, *, flag: int = 2, serialize_type: int = 0, **ot
 
 @attrs.frozen
 class Case:
-    """An odd half message: its properties, its queue, and its end; how many commits are taken together."""
+    """Describes an odd half message among others: how it is sent, and how its transaction is ended."""
 
     properties: str = HALF
     queue: str = "0"
@@ -89,7 +89,7 @@ CASES = {
 
 @attrs.frozen
 class Outcome:
-    """What a broker did: its answers, its files, what it counted, and what it does with one more end of each transaction."""
+    """Holds a broker's answers, files and counts, and its answers to one more end of each transaction."""
 
     answers: list[list[tuple[int, str | None]]]
     written: dict[str, bytes]
@@ -113,8 +113,7 @@ def outcome(folder: Path, case: Case, *, columns: bool, serialize_type: int) -> 
             ends.insert(ODD + A_READ, odd)
         del ends[UNDECIDED]
         peer.transport.clear()
-        reads = [b"".join(ends[start : start + A_READ]) for start in range(0, len(ends), A_READ)]
-        answers = [answers_to(peer, read) for read in reads]
+        answers = [answers_to(peer, read) for read in reads_of(ends)]
         taken = broker.controller.statistics.commits_together
         broker.clock.advance(4)
         counted = counts(broker)
@@ -152,6 +151,11 @@ def places_of(broker: BrokerInMemory) -> list[int]:
     """The places of the half messages in the log."""
     broker.controller.dispatch()
     return [at for at, _, _ in broker.store.queue_entries(HALF_TOPIC, 0, 0, COUNT)]
+
+
+def reads_of(frames: Sequence[bytes]) -> list[bytes]:
+    """Return frames as they arrive."""
+    return [b"".join(frames[start : start + A_READ]) for start in range(0, len(frames), A_READ)]
 
 
 def answers_to(peer: Peer, read: bytes) -> list[tuple[int, str | None]]:
@@ -197,19 +201,14 @@ def test_commits_together_are_what_they_are_one_by_one(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
-def test_rollbacks_are_taken_one_by_one(tmp_path: Path, serialize_type: int) -> None:
+def test_rollbacks_are_taken_one_by_one(serialize_type: int) -> None:
     broker = BrokerInMemory()
     peer = broker.connect()
     make_queues(peer)
     places = halves(broker, peer, peer, Case())
-    for start in range(0, COUNT, A_READ):
-        those = range(start, start + A_READ)
-        peer.channel.dataReceived(
-            b"".join(
-                end(number, places[number], commitOrRollback=ROLLBACK, serialize_type=serialize_type)
-                for number in those
-            )
-        )
+    rollback: dict[str, Any] = {"commitOrRollback": ROLLBACK, "serialize_type": serialize_type}
+    for read in reads_of([end(number, place, **rollback) for number, place in enumerate(places)]):
+        peer.channel.dataReceived(read)
     statistics = broker.controller.statistics
     assert (statistics.commits_together, statistics.rolled_back) == (0, {"T": COUNT // 2, "U": COUNT // 2})
 
@@ -229,9 +228,7 @@ def test_commits_are_taken_one_by_one_where_rights_are_checked(tmp_path: Path) -
         properties = f"UNIQ_KEY\x01C0A8{number:04X}\x02{HALF}REAL_TOPIC\x01T\x02REAL_QID\x010\x02"
         half = InnerMessage(HALF_TOPIC, 0, b"hello", properties.encode(), {}, 0, born_host=peer.channel.packed_address)
         broker.store.put_message(half)
-    for start in range(0, COUNT, A_READ):
-        those = [(number, places_of(broker)[number]) for number in range(start, start + A_READ)]
-        peer.channel.dataReceived(b"".join(end(*one) for one in those))
+    commit(peer, places_of(broker))
     statistics = broker.controller.statistics
     assert (statistics.commits_together, broker.store.max_offset_in_queue("T", 0)) == (0, 1)
 
@@ -240,9 +237,14 @@ def commit_all(broker: BrokerInMemory, peer: Peer) -> int:
     """Commit some transactions; return how many were taken together."""
     make_queues(peer)
     places = halves(broker, peer, peer, Case())
-    for start in range(0, COUNT, A_READ):
-        peer.channel.dataReceived(b"".join(end(number, places[number]) for number in range(start, start + A_READ)))
+    commit(peer, places)
     return broker.controller.statistics.commits_together
+
+
+def commit(peer: Peer, places: Sequence[int]) -> None:
+    """Commit the transactions of half messages, of which the first has queue offset 0."""
+    for read in reads_of([end(number, place) for number, place in enumerate(places)]):
+        peer.channel.dataReceived(read)
 
 
 def test_ends_that_name_far_places_read_no_more_than_near_ones() -> None:
@@ -258,12 +260,9 @@ def test_ends_that_name_far_places_read_no_more_than_near_ones() -> None:
 
     broker.store.get_message = get_counted
     offsets = [10**6 * (1 + number % 9) for number in range(COUNT)]
-    for start in range(0, COUNT, A_READ):
-        frames = [
-            end(number, places[number], tranStateTableOffset=str(offsets[number]))
-            for number in range(start, start + A_READ)
-        ]
-        peer.channel.dataReceived(b"".join(frames))
+    far = zip(places, offsets, strict=True)
+    for read in reads_of([end(number, place, tranStateTableOffset=str(at)) for number, (place, at) in enumerate(far)]):
+        peer.channel.dataReceived(read)
     assert max(asked, default=0) <= 4 * A_READ
     assert [broker.controller.transactions.metrics.count(topic) for topic in "TU"] == [COUNT // 2, COUNT // 2]
 
@@ -273,7 +272,22 @@ def test_what_another_host_sent_is_committed_by_no_stranger() -> None:
     sender, stranger = broker.connect(host="127.0.0.9"), broker.connect()
     make_queues(sender)
     places = halves(broker, sender, sender, Case(host="127.0.0.9"))
-    for start in range(0, COUNT, A_READ):
-        stranger.channel.dataReceived(b"".join(end(number, places[number]) for number in range(start, start + A_READ)))
+    commit(stranger, places)
     assert broker.controller.statistics.commits_together == 0
     assert [broker.controller.transactions.metrics.count(topic) for topic in "TU"] == [COUNT // 2, COUNT // 2]
+
+
+def test_a_strangers_damaged_request_keeps_no_other_commits_from_being_taken_together() -> None:
+    """The stranger's requests are of the family of the sender's, and the first that is taken for a streak is damaged."""
+    broker = BrokerInMemory()
+    sender, stranger = broker.connect(), broker.connect(53000)
+    make_queues(sender)
+    places = halves(broker, sender, sender, Case())
+    ends = [end(number, place) for number, place in enumerate(places)]
+    for number in (10, 11):  # so the sender's commits have a shape
+        sender.channel.dataReceived(ends[number])
+    stranger.channel.dataReceived(b"".join([*ends[10:12], ends[12].replace(b":1012", b":1x12"), *ends[13:17]]))
+    assert broker.controller.statistics.commits_together == 0
+    for read in reads_of(ends[20:]):
+        sender.channel.dataReceived(read)
+    assert broker.controller.statistics.commits_together > 0

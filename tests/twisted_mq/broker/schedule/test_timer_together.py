@@ -11,6 +11,7 @@ import pytest
 
 from tests.twisted_mq.broker.schedule.test_schedule_service import places_behind, put_plain, takes
 from tests.twisted_mq.broker.schedule.test_timer_service import Waiting
+from twisted_mq.broker.schedule.copies_together import MOST_BYTES
 from twisted_mq.protocol.layouts.timer import MAGIC_DEFAULT, MAGIC_ROLL
 from twisted_mq.protocol.names.system_topics import TIMER_TOPIC
 from twisted_mq.storage.interfaces import GetResult, InnerMessage, Places, PlainMessages
@@ -113,7 +114,7 @@ CASES = {
 
 @attrs.frozen
 class Outcome:
-    """What a tick leaves behind: the records, the counts of single and common deliveries, and the timer's own counts."""
+    """Holds the records that a tick stored, how many deliveries were counted, and the timer's counts by topic."""
 
     records: list[bytes]
     counted: int
@@ -218,7 +219,7 @@ def of_a_later_tick(waiting: Waiting) -> None:
 def test_messages_whose_units_follow_each_other_are_read_together(
     tmp_path: Path, between: Callable[[Waiting], object], looks: int, reads: int
 ) -> None:
-    """Of six that are read behind the first, three are foreign. So the last three messages are looked at one by one."""
+    """Of six that are read behind the first, three are foreign. So the last three are looked at one by one."""
     waiting = Waiting(tmp_path)
     put_plain(waiting.store)
     put_plain(waiting.store, "Other")
@@ -247,3 +248,22 @@ def test_messages_whose_units_follow_each_other_are_read_together(
     waiting.store.dispatch()
     assert (asked.count("look"), asked.count("get")) == (looks, reads)
     assert waiting.bodies() == [b"plain", *(b"%d" % number for number in range(COUNT))]
+
+
+def test_a_write_has_no_more_bytes_than_its_limit(tmp_path: Path) -> None:
+    waiting = Waiting(tmp_path)
+    put_plain(waiting.store)
+    bodies = [bytes([number]) * (MOST_BYTES * 2 // 5) for number in range(5)]
+    for number, body in enumerate(bodies):
+        waiting.send(body, AHEAD_MS, UNIQ_KEY=f"K{number}")
+    put, written = waiting.store.put_plain, list[int]()
+
+    def put_counted(messages: PlainMessages) -> Places:
+        places = put(messages)
+        written.append(len(places))
+        return places
+
+    waiting.store.put_plain = put_counted  # type: ignore[method-assign]
+    waiting.run(10)
+    assert written == [2, 2]
+    assert waiting.bodies() == [b"plain", *bodies]
