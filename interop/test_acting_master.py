@@ -237,7 +237,7 @@ TIMED = 10
 
 
 def saved_timer_of(member: Member) -> int:
-    """Return the first time that a broker's timer has not passed, as its saved checkpoint has it, in ms."""
+    """Return the tick from which a broker's saved timer checkpoint continues, in ms."""
     return TimerCheckpoint.load(str(member.store / "config" / "timercheck")).last_read_time_ms
 
 

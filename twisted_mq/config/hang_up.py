@@ -17,12 +17,14 @@ def on_hang_up(reactor: object, reopen: Callable[[], object] | None = None) -> N
     if number is None or (reopen is None and signal.getsignal(number) is signal.SIG_IGN):
         return
     from_thread, core = IReactorFromThreads(reactor), IReactorCore(reactor)
-    stops = [core.stop]
+    has_stopped = False
 
     def stop() -> None:
         """Stop the reactor once: a second signal may come before the first one is handled."""
-        while stops:
-            stops.pop()()
+        nonlocal has_stopped
+        if not has_stopped:
+            has_stopped = True
+            core.stop()
 
     def hung_up(*_: object) -> None:
         if reopen is None:

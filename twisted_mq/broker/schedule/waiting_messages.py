@@ -111,8 +111,8 @@ class WaitingMessages:
             timer_files(options),
             options,
             broker.now_ms,
-            counts.add,
-            partial(counts.add_together, 1),
+            delivered=counts.add,
+            delivered_together=partial(counts.add_together, 1),
             put=put,
             escaped=self.escaped,
         )

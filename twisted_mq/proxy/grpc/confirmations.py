@@ -10,7 +10,7 @@ from twisted_mq.protocol.http2.server_connection import ServerConnection
 CONFIRM = b"mq-taken"
 """The content of the ping after answers that a client has to confirm."""
 MOST_UNCONFIRMED = 10_000
-"""The limit of ended calls whose answers a client has not confirmed."""
+"""The limit of ended calls with unconfirmed answers, for each client."""
 
 
 class Confirmations:
