@@ -12,6 +12,7 @@ Example: a route query without fields, `{"code":105}`, is 00000010 00 00000c 7b2
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import TypeAlias, cast
 
 import construct
@@ -147,47 +148,57 @@ def _cut_alike(shape: Shape, data: bytes, position: int, size: int, body: int, m
     return rows, None, size * len(rows)
 
 
-def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, most: int, longest: int) -> Cut:
+def _cut_ragged(shape: Shape, data: bytes, position: int, mark: int, size: int, most: int, longest: int) -> Cut:
     """Return the frames of a shape from `position` on, `most` at most, whatever the lengths of their bodies.
 
-    A frame whose length is above `longest` ends them.
+    The first one has `size` bytes. A frame whose length is above `longest` ends them.
     """
-    body, end, spans = HEAD_BYTES + (mark & 0xFFFFFF), len(data), list[tuple[int, int]]()
-    place = position
-    for _ in range(min(most, shape.run)):
+    body, end, place, rows = HEAD_BYTES + (mark & 0xFFFFFF), len(data), position, list[Row]()
+    unpack, first, others = cutter(shape.lengths, HEAD_BYTES).unpack_from, shape.fixed[0], shape.fixed[1:]
+    behind = position + size
+    while len(rows) < most:
+        row = (*unpack(data, place), data[place + body : behind])
+        if row[2::2] != others or not row[0].endswith(first):
+            break
+        rows.append(row)
+        place = behind
         if end - place < HEAD_BYTES:
             break
         length, same = _unpack_head(data, place)
         behind = place + LENGTH_BYTES + length
         if same != mark or length > longest or behind > end or not 0 <= behind - place - body <= MAX_BODY_BYTES:
             break
-        spans.append((place, behind))
-        place = behind
-    unpack, first, others = cutter(shape.lengths, HEAD_BYTES).unpack_from, shape.fixed[0], shape.fixed[1:]
-    every = ((*unpack(data, start), data[start + body : behind]) for start, behind in spans)
-    rows = [*itertools.takewhile(lambda row: row[2::2] == others and row[0].endswith(first), every)]
-    shape.run = min(2 * shape.run, MAX_STREAK) if len(rows) == len(spans) else max(len(rows), 1)
-    return rows, None, spans[len(rows) - 1][1] - position if rows else 0
+    return rows, None, place - position
+
+
+Open: TypeAlias = list[Streak | None]
+"""The streaks that the next frames may be part of, of ordered requests and of unordered ones: see Varying."""
+_NONE_OPEN = (None, None)
 
 
 def _cut_shapes(
-    shapes: list[Shape], streak: Streak | None, data: bytes, position: int, head: tuple[int, int], longest: int
+    shapes: list[Shape],
+    streaks: Sequence[Streak | None],
+    data: bytes,
+    position: int,
+    head: tuple[int, int],
+    longest: int,
 ) -> tuple[Family, Cut] | None:
     """Return the frames from `position` on that one of these shapes fits, and its family; None if none does.
 
-    `streak` is the one before them, which they may be part of. The shape that fits comes first from then on.
+    The shape that fits comes first from then on.
     """
     length, mark = head
     size, body = LENGTH_BYTES + length, HEAD_BYTES + (mark & 0xFFFFFF)
     alike = data.startswith(data[position : position + HEAD_BYTES], position + size)
     for place, shape in enumerate(shapes):
-        most = MAX_STREAK
+        most, streak = MAX_STREAK, streaks[shape.family.is_unordered]
         if streak is not None and streak.family is shape.family:
             most = MAX_STREAK - len(streak) or MAX_STREAK
         if alike:
             cut = _cut_alike(shape, data, position, size, body, most)
         else:
-            cut = _cut_ragged(shape, data, position, mark, most, longest)
+            cut = _cut_ragged(shape, data, position, mark, size, most, longest)
         if cut[0]:
             if place:
                 shapes.insert(0, shapes.pop(place))
@@ -195,21 +206,21 @@ def _cut_shapes(
     return None
 
 
-def _next_streak(streak: Streak | None, received: list[Received], family: Family) -> Streak:
-    """Begin a streak, and end the one before it."""
-    if streak is not None:
-        _end_streak(streak, received)
-    begun = Streak(family, HEAD_BYTES)
-    received.append(begun)
-    return begun
+def _is_short(one: Received) -> bool:
+    return isinstance(one, Streak) and len(one) < MIN_STREAK
 
 
-def _end_streak(streak: Streak, received: list[Received]) -> None:
-    """Replace a streak that is too short, the last one of what was received, by its commands. Raises CommandError."""
-    if len(streak) < MIN_STREAK:
-        received.pop()
-        for index in range(len(streak)):
-            received.append(streak.plain(index))
+def _expand_short(received: list[Received]) -> None:
+    """Replace the streaks that are too short by their commands. Raises CommandError; then those before it are left."""
+    if not any(map(_is_short, received)):
+        return
+    every = received.copy()
+    received.clear()
+    for one in every:
+        if isinstance(one, Streak) and _is_short(one):
+            received.extend(map(one.plain, range(len(one))))
+        else:
+            received.append(one)
 
 
 class FrameDecoder:
@@ -218,7 +229,7 @@ class FrameDecoder:
     With `shapes`, requests that have one come in streaks.
     """
 
-    __slots__ = ("_failed", "_held", "_learns", "_max", "_needed", "_offset", "_shapes")
+    __slots__ = ("_failed", "_has_streaks", "_held", "_learns", "_max", "_needed", "_offset", "_shapes")
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, shapes: Shapes = NO_SHAPES) -> None:
         self._max = max_frame_bytes
@@ -228,7 +239,7 @@ class FrameDecoder:
         self._held = bytearray()
         self._needed = LENGTH_BYTES
         self._offset = 0
-        self._failed = False
+        self._failed = self._has_streaks = False
 
     @property
     def incomplete_bytes(self) -> int:
@@ -253,12 +264,17 @@ class FrameDecoder:
             self._held.clear()
         commands: list[Received] = []
         try:
-            consumed = self._cut(data, commands)
+            try:
+                consumed = self._cut(data, commands)
+            finally:
+                if self._has_streaks:
+                    self._has_streaks = False
+                    _expand_short(commands)  # what is damaged there comes before what ends the cutting
         except FrameError as error:
             self._failed = True
             error.commands = commands
             raise
-        except CommandError as error:  # of a streak that was too short
+        except CommandError as error:
             self._failed = True
             damage = FrameError(str(error), self._offset)
             damage.commands = commands
@@ -274,7 +290,7 @@ class FrameDecoder:
             raise FrameError("data after a damaged frame", self._offset)
         position, end, longest = 0, len(data), self._max - LENGTH_BYTES
         shapes_of, learns = self._shapes.get, self._learns
-        streak: Streak | None = None
+        streaks: Open | None = None
         while end - position >= HEAD_BYTES:
             length, mark = _unpack_head(data, position)
             frame_end = position + LENGTH_BYTES + length
@@ -285,20 +301,22 @@ class FrameDecoder:
                 raise FrameError(f"a header of {mark & 0xFFFFFF} bytes in a frame of {length}", self._offset + position)
             shapes = shapes_of(mark)
             is_strange = not shapes
-            if shapes and (streak is not None or end - frame_end > (MIN_STREAK - 2) * length):
+            if shapes and (streaks is not None or end - frame_end > (MIN_STREAK - 2) * length):
                 if frame_end - body_at <= MAX_BODY_BYTES:
-                    found = _cut_shapes(shapes, streak, data, position, (length, mark), longest)
+                    found = _cut_shapes(shapes, streaks or _NONE_OPEN, data, position, (length, mark), longest)
                     if found is not None:
                         family, (rows, alike, size) = found
+                        if streaks is None:
+                            streaks, self._has_streaks = [None, None], True
+                        streak = streaks[family.is_unordered]
                         if streak is None or streak.family is not family or len(streak) == MAX_STREAK:
-                            streak = _next_streak(streak, commands, family)
+                            streak = streaks[family.is_unordered] = Streak(family, HEAD_BYTES)
+                            commands.append(streak)
                         streak.add(rows, alike)
                         position += size
                         continue
                 is_strange = True
-            if streak is not None:
-                _end_streak(streak, commands)
-                streak = None
+            streaks = None
             try:
                 decode = _DECODERS[mark >> 24]
             except KeyError:
@@ -313,8 +331,6 @@ class FrameDecoder:
                 self._shapes.learn(mark, header, command)
             commands.append(command)
             position = frame_end
-        if streak is not None:
-            _end_streak(streak, commands)
         if position < end:
             self._needed = self._bytes_needed(data, position)
         return position

@@ -68,7 +68,8 @@ class Varying:
     """The varying parts of the commands of one code: numbers, texts, the values of properties in one field, and the opaque.
 
     Texts may be missing. Headers with one of the properties `without` have no shape; `fixed` are properties whose values do
-    not vary. `flag` is that of all these commands.
+    not vary. `flag` is that of all these commands. Those that `is_unordered` may be processed before or behind the other
+    requests of their read.
     """
 
     numbers: Collection[str]
@@ -77,6 +78,7 @@ class Varying:
     fixed: Collection[str] = ()
     texts: Sequence[str] = ()
     flag: int = 0
+    is_unordered: bool = False
 
 
 @attrs.define(eq=False, weakref_slot=True)
@@ -89,6 +91,7 @@ class Family:
     code: int
     names: tuple[Name, ...]
     is_binary: bool
+    is_unordered: bool = False
     kept: Any = None
 
     def place(self, name: Name) -> int:
@@ -127,7 +130,7 @@ def cutter(lengths: tuple[int, ...], before: int, *behind: int) -> struct.Struct
 
 @attrs.define(eq=False)
 class Streak:
-    """Requests of one family that came one after the other, MIN_STREAK to MAX_STREAK.
+    """Requests of one family, MIN_STREAK to MAX_STREAK, that came one after the other, or with unordered ones between them.
 
     For each: the parts of its header, and its body. The first part has the head of the frame before it, of `head_bytes`.
     """
@@ -220,14 +223,15 @@ class Shapes:
     def _family(self, command: RemotingCommand, names: tuple[Name, ...], fixed: Parts) -> Family:
         """Return the family of headers that are the same except for what varies."""
         said: Hashable = fixed
+        varying = self.by_code[command.code]
         if command.serialize_type:  # the fixed parts have the lengths of what varies
-            varying = self.by_code[command.code]
             vary = {*varying.numbers, *varying.texts}
             same = ((name, value) for name, value in command.ext_fields.items() if name not in vary)
             said = (command.code, command.language, command.version, *_without_values(same, varying, names))
         family = self._families.get((names, said))
         if family is None:
-            family = self._families[names, said] = Family(command.code, names, bool(command.serialize_type))
+            family = Family(command.code, names, bool(command.serialize_type), varying.is_unordered)
+            self._families[names, said] = family
         return family
 
 

@@ -155,16 +155,15 @@ class TimerFiles:
                 break
             end = position + LOG_UNIT_BYTES
             if unit.slot_ms >= read_ms:
-                hashes[unit.topic_hash] += self._link(position, unit.slot_ms, unit.magic)
+                hashes[unit.topic_hash] += self._link(position, unit.slot_ms, unit.magic, self.wheel.get(unit.slot_ms))
         logger.info("timer wheel filled: logEnd=%d messages=%d", end, sum(hashes.values()))
         self.log.cut(end)
         for topic, metric in self.metrics.counts.items():
             count = hashes.get(java_hash(topic), 0)
             self.metrics.counts[topic] = attrs.evolve(metric, count=count)
 
-    def _link(self, position: int, slot_ms: int, magic: int) -> int:
+    def _link(self, position: int, slot_ms: int, magic: int, slot: Slot) -> int:
         """Make a unit the last of its slot; return its count, which is negative for a recall."""
-        slot = self.wheel.get(slot_ms)
         number = -1 if magic & MAGIC_DELETE else 1
         first = position if slot.first_position == NO_POSITION else slot.first_position
         self.wheel.put(slot_ms, Slot(first, position, slot.waiting + number))
@@ -180,9 +179,12 @@ class TimerFiles:
             self.wheel.open()
             self._open = True
         self.wheel.reserve(slot_ms)
-        last = self.wheel.get(slot_ms).last_position
-        position = self.log.append(last, magic, write_ms, slot_ms - write_ms, physical_offset, record_size, topic_hash)
-        self._link(position, slot_ms, magic)
+        slot = self.wheel.get(slot_ms)
+        delay_ms = slot_ms - write_ms
+        position = self.log.append(
+            slot.last_position, magic, write_ms, delay_ms, physical_offset, record_size, topic_hash
+        )
+        self._link(position, slot_ms, magic, slot)
 
     def count(self, slot_ms: int) -> int:
         """Return how many messages wait for a tick, without those that are recalled."""

@@ -238,13 +238,15 @@ def prepare_ticks(folder: str, count: int) -> Prepared:
     return Prepared(lambda _: turn() and not broker.dispatch(), [None] * count, close=broker.store.close)
 
 
-def prepare_commits(folder: str, count: int) -> Prepared:
-    """Reads with the ends of transactions, which nobody answers."""
+def prepare_commits(folder: str, count: int, *, next_sends: bool = False) -> Prepared:
+    """Reads with the ends of transactions, which nobody answers; with the next transaction's send behind each."""
     _, broker = due_broker(folder, count * BATCH, HALF)
     channel = SocketChannel(traffic_of(broker))
     channel.makeConnection(LastWrite())  # type: ignore[no-untyped-call]
     entries = broker.store.queue_entries(HALF_TOPIC, 0, 0, count * BATCH)
     frames = [*commits(at for at, _, _ in entries)]
+    if next_sends:
+        frames = [ended + sent for ended, sent in zip(frames, sends(len(frames), 0, asked=HALF), strict=True)]
     reads = [b"".join(frames[start : start + BATCH]) for start in range(0, len(frames), BATCH)]
 
     def call(read: bytes) -> int:
@@ -367,6 +369,14 @@ PATHS = (
     CountedPath("put 32 on the timer's wheel", prepare_recordings, bool, 20, 60, messages=BATCH),
     CountedPath("deliver 64 of the timer", prepare_ticks, bool, 10, 30, messages=MESSAGES_A_TURN),
     CountedPath("commit, JSON, 32 a read", prepare_commits, bool, 8, 24, requests=BATCH),
+    CountedPath(
+        "commit and send in turn, JSON, 64 a read",
+        partial(prepare_commits, next_sends=True),
+        bool,
+        8,
+        24,
+        requests=2 * BATCH,
+    ),
     _together("send, JSON, signed, 32 a read", partial(prepare_signed_sends, frames_a_read=BATCH, **_json)),
     CountedPath(
         "batch of 32, one length", partial(prepare_batches, body_lengths=[128]), answered, 20, 120, messages=BATCH

@@ -9,7 +9,7 @@ import attrs
 
 from twisted_mq.protocol.layouts.derive import Buffer
 from twisted_mq.protocol.layouts.message_id import offset_message_id
-from twisted_mq.protocol.layouts.record import RecordHead, read_head, read_spans
+from twisted_mq.protocol.layouts.record import RecordHead, read_head, span_values
 from twisted_mq.protocol.layouts.record_codec import encode_record
 from twisted_mq.protocol.names.system_topics import NOT_ALLOWED_SEND_TOPICS, TIMER_TOPIC
 from twisted_mq.protocol.text.java import from_utf8, parse_int, tags_code, utf8
@@ -44,12 +44,14 @@ class StoredMessage:
     def read(cls, record: Buffer) -> StoredMessage:
         """Parse a record. Raises RecordError for a damaged one; the body's CRC is not checked."""
         head = read_head(record, 0)
-        spans = read_spans(record, 0, head)
+        body, body_end, topic, topic_end, properties, end = span_values(
+            record, 0, head.size, magic=head.magic, sys_flag=head.sys_flag, body_length=head.body_length
+        )
         return cls(
             head,
-            from_utf8(record[spans.topic : spans.topic_end]),
-            bytes(record[spans.body : spans.body_end]),
-            decode_property_bytes(record[spans.properties : spans.end]),
+            from_utf8(record[topic:topic_end]),
+            bytes(record[body:body_end]),
+            decode_property_bytes(record[properties:end]),
         )
 
     @property

@@ -35,6 +35,8 @@ from twisted_mq.protocol.wire.shapes import (
 
 CODE = 310
 VARYING = {CODE: Varying(("e", "g"), "i", without=("DELAY",), fixed=("WAIT",))}
+END, ANY = 37, 11
+WITH_ENDS = {**VARYING, END: Varying(("o",), flag=2, is_unordered=True)}
 
 
 def send(number: int = 1, serialize_type: int = 0, *, body: bytes = b"hello", **fields: str) -> bytes:
@@ -43,6 +45,27 @@ def send(number: int = 1, serialize_type: int = 0, *, body: bytes = b"hello", **
     return encode_frame(
         RemotingCommand(CODE, 1000 + number, 0, "JAVA", 479, None, body, serialize_type, ext_fields=given)
     )
+
+
+def end(number: int = 1, serialize_type: int = 0) -> bytes:
+    """An unordered request."""
+    fields = {"a": "P", "o": str(number)}
+    return encode_frame(
+        RemotingCommand(END, 1000 + number, 2, "JAVA", 479, None, b"", serialize_type, ext_fields=fields)
+    )
+
+
+def any_other(number: int = 1) -> bytes:
+    """A request without a shape."""
+    return encode_frame(RemotingCommand(ANY, 1000 + number, language="JAVA", ext_fields={"topic": "T"}))
+
+
+def knowing(serialize_type: int = 0) -> FrameDecoder:
+    """A decoder that knows the shapes of sends and of unordered requests."""
+    decoder = FrameDecoder(shapes=Shapes(WITH_ENDS))
+    for frame_of in (send, end):
+        decoder.receive(b"".join(frame_of(number, serialize_type) for number in (1, 2)))
+    return decoder
 
 
 def streaks(received: Sequence[RemotingCommand | Streak]) -> list[int]:
@@ -146,6 +169,14 @@ def test_streak_of_two_shapes_is_no_longer_than_one_of_one() -> None:
     assert streaks(received) == [MAX_STREAK, MIN_STREAK]
 
 
+def test_streak_of_unordered_requests_of_two_shapes_is_no_longer_than_one_of_one() -> None:
+    decoder = knowing()
+    for number in (1, 10):
+        decoder.receive(end(number) * 4 * MAX_STREAK)
+    received = decoder.receive(send() * MIN_STREAK + end(1) * MIN_STREAK + end(10) * MAX_STREAK)
+    assert streaks(received) == [MIN_STREAK, MAX_STREAK, MIN_STREAK]
+
+
 @pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
 def test_values_of_other_lengths_are_of_the_same_family(serialize_type: int) -> None:
     decoder = FrameDecoder(shapes=Shapes(VARYING))
@@ -176,6 +207,60 @@ def test_texts_vary_where_a_header_has_them(serialize_type: int) -> None:
     assert sorted(map(str, streak.family.names)) == ["", "a", "e", "g", "i"]
     assert [row[streak.family.place("i")] for row in streak.rows] == [b"txt%d" % number for number in range(6)]
     assert [encode_frame(command) for command in one_by_one([streak])] == frames
+
+
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_unordered_requests_and_sends_between_each_other_come_in_a_streak_each(serialize_type: int) -> None:
+    pairs = [(end(number, serialize_type), send(number, serialize_type)) for number in range(1, 7)]
+    received = knowing(serialize_type).receive(b"".join(one for pair in pairs for one in pair))
+    assert streaks(received) == [6, 6]
+    assert [encode_frame(command) for command in one_by_one(received)] == [
+        one for kind in (0, 1) for one in [pair[kind] for pair in pairs]
+    ]
+
+
+def test_other_requests_are_processed_behind_all_that_came_before_them() -> None:
+    """So a producer that says good-bye has ended its transactions."""
+    frames = [end(1), send(1)] * 5 + [any_other()] + [send(2), end(2)] * 5
+    received = knowing().receive(b"".join(frames))
+    assert streaks(received) == [5, 5, 0, 5, 5]
+    assert [one.family.code for one in received if isinstance(one, Streak)] == [END, CODE, CODE, END]
+
+
+def test_ordered_requests_of_two_families_keep_their_order_with_unordered_ones_between_them() -> None:
+    decoder = knowing()
+    decoder.receive(send(b="U") * 20)
+    frames = [send(), end(), send(b="U"), end()] * 5
+    codes = [command.ext_fields.get("b") for command in one_by_one(decoder.receive(b"".join(frames)))]
+    assert [code for code in codes if code] == ["T", "U"] * 5
+
+
+@pytest.mark.parametrize("few", [1, MIN_STREAK - 1])
+def test_few_unordered_requests_among_sends_are_commands_where_the_first_of_them_came(few: int) -> None:
+    frames = [send(1), *([end(2), send(2)] * few), *([send(3)] * MIN_STREAK)]
+    received = knowing().receive(b"".join(frames))
+    assert streaks(received) == [1 + few + MIN_STREAK, *[0] * few]
+    assert [command.code for command in received[1:] if isinstance(command, RemotingCommand)] == [END] * few
+
+
+def test_damage_of_one_among_few_keeps_what_comes_before_it_and_nothing_behind() -> None:
+    decoder = knowing()
+    bad = end().replace(b'"opaque":1001', b'"opaque":0001')
+    with pytest.raises(FrameError) as raised:
+        decoder.receive(b"".join([send(), end(), send(), bad, *[send()] * MIN_STREAK, any_other()]))
+    assert streaks(raised.value.commands) == [2 + MIN_STREAK, 0]
+    with pytest.raises(FrameError):
+        decoder.receive(send())
+
+
+def test_damage_of_one_among_few_is_told_where_a_later_frame_is_damaged_too() -> None:
+    """The first damage is the one that counts, and no streak is shorter than MIN_STREAK."""
+    bad = send().replace(b'"opaque":1001', b'"opaque":0001')
+    worse = send(serialize_type=1)
+    worse = worse[:4] + b"\x07" + worse[5:]
+    with pytest.raises(FrameError, match="malformed") as raised:
+        knowing().receive(b"".join([send(), bad, worse, send()]))
+    assert streaks(raised.value.commands) == [0]
 
 
 def test_fewer_than_a_streak_are_commands() -> None:
@@ -252,6 +337,28 @@ def test_any_mixture_of_frames_gives_the_commands_that_it_gives_without_shapes(s
     assert [told(one) for piece in pieces for one in one_by_one(decoder.receive(piece))] == [
         told(one) for piece in pieces for one in usual.receive_data(piece)
     ]
+
+
+@given(st.lists(st.sampled_from("seuTx"), min_size=6, max_size=60), st.integers(1, 4000))
+def test_only_unordered_requests_change_their_places_and_only_up_to_the_next_other_one(
+    kinds: list[str], cut: int
+) -> None:
+    made: dict[str, Any] = {
+        "s": send,
+        "e": end,
+        "u": lambda n: send(n, b="U"),
+        "T": lambda n: end(n, 1),
+        "x": any_other,
+    }
+    data = b"".join(made[kind](number) for number, kind in enumerate(kinds, 1))
+    pieces = [data[start : start + cut] for start in range(0, len(data), cut)]
+    decoder = knowing()
+    received = [one for piece in pieces for one in one_by_one(decoder.receive(piece))]
+    opaques = [command.opaque - 1000 for command in received]
+    assert sorted(opaques) == [*range(1, len(kinds) + 1)]
+    ordered = [number for number in opaques if kinds[number - 1] in "sux"]
+    ends = [number for number in opaques if kinds[number - 1] in "eTx"]
+    assert (ordered, ends) == (sorted(ordered), sorted(ends))
 
 
 def has_shape(frames: Sequence[bytes]) -> bool:

@@ -34,7 +34,7 @@ from twisted_mq.storage.interfaces import IMessageStore
 
 _PLACES = ("tranStateTableOffset", "commitLogOffset")
 _TEXTS = ("msgId", "transactionId")
-VARYING = {int(RequestCode.END_TRANSACTION): Varying(_PLACES, texts=_TEXTS, flag=ONE_WAY_FLAG)}
+VARYING = {int(RequestCode.END_TRANSACTION): Varying(_PLACES, texts=_TEXTS, flag=ONE_WAY_FLAG, is_unordered=True)}
 """The varying fields: the half message's places in its queue and in the log, and its unique key."""
 _COMMIT = MessageSysFlag.TRANSACTION_COMMIT_TYPE
 _READ = fast_header(EndTransactionRequestHeader)

@@ -330,12 +330,16 @@ class SendColumns:
     def count(self, messages: PlainMessages, places: Places) -> None:
         """Count messages of which so many were stored together."""
         count, puts = len(places), self.broker.statistics.puts
-        self.broker.statistics.count_places(places)
+        for (topic, queue_id), (times, size) in places.by_queue.items():
+            counter = puts[topic][queue_id]
+            counter.times += times
+            counter.bytes += size
         if max(places.sizes) > self._small:
             for (topic, _), size in zip(messages.queues, places.sizes[:count], strict=False):
                 if size > self._small:
                     puts[topic].record(size, 1)
         self.broker.statistics.sends_together += count
+        self.broker.statistics.put_messages += count
 
     def _when_durable(
         self, pattern: SendPattern, columns: Columns, places: Places, handles: Texts | None

@@ -10,6 +10,7 @@ Only the messages of the current tick are in memory, with 8 bytes each; the othe
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable
 
 from twisted_mq.broker.options import BrokerOptions
@@ -84,6 +85,7 @@ class TimerService:
         self._stored_until_ms = 0
         self._caught_up = False
         self._full = False
+        self._noted = Counter[str]()
         self.counts = TimerCounts()
         self.files = files
         self.queue_offset = 0
@@ -169,10 +171,13 @@ class TimerService:
         offset = self.queue_offset
         result = self._store.get_message(TIMER_TOPIC, 0, offset, MESSAGES_A_TURN, READ_BYTES, None)
         self._caught_up = result.status is not GetStatus.FOUND
-        for record in result.records:
-            if not self._take(record):
-                return False
-            self.changes += 1
+        try:
+            for record in result.records:
+                if not self._take(record):
+                    return False
+                self.changes += 1
+        finally:
+            self._count_noted()
         if not result.records and result.next_begin_offset != offset:
             self.log.warn("timer offset corrected: from={a} to={b}", a=offset, b=result.next_begin_offset)
             self.queue_offset = result.next_begin_offset
@@ -234,8 +239,14 @@ class TimerService:
             self._full = True
             return False
         self._full = False
-        self.files.metrics.add(properties[PROPERTY_REAL_TOPIC], -1 if is_delete else 1, self._now_ms())
+        self._noted[properties[PROPERTY_REAL_TOPIC]] += -1 if is_delete else 1
         return True
+
+    def _count_noted(self) -> None:
+        """Add what was put on the wheel to the numbers of waiting messages, once a turn."""
+        for topic, number in self._noted.items():
+            self.files.metrics.add(topic, number, self._now_ms())
+        self._noted.clear()
 
     def _tick_of(self, due_ms: int, now: int) -> tuple[int, int]:
         """Return the tick to wait for, and its magic (Apache: TimerMessageStore.doEnqueue)."""

@@ -120,19 +120,15 @@ class BrokerStatistics:
         puts.set_apart(size_bytes)
         self.put_messages += messages
 
-    def count_places(self, places: Places) -> None:
-        """Count messages that sends stored in one write."""
-        for (topic, queue_id), (times, size_bytes) in places.by_queue.items():
-            counter = self.puts[topic][queue_id]
-            counter.times += times
-            counter.bytes += size_bytes
-        self.put_messages += len(places)
-
     def count_together(self, places: Places) -> None:
         """Count messages that the broker itself stored in one write."""
-        self.count_places(places)
-        for (topic, _), (times, size_bytes) in places.by_queue.items():
-            self.puts[topic].set_apart(size_bytes, times)
+        for (topic, queue_id), (times, size_bytes) in places.by_queue.items():
+            puts = self.puts[topic]
+            counter = puts[queue_id]
+            counter.times += times
+            counter.bytes += size_bytes
+            puts.set_apart(size_bytes, times)
+        self.put_messages += len(places)
 
     def count_send(self, topic: str, messages: int, size_bytes: int, *, queue_id: int) -> None:
         """Count messages that a client's send stored. Most sends count themselves: see SendMessageProcessor."""

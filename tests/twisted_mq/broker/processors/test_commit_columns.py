@@ -247,6 +247,32 @@ def commit(peer: Peer, places: Sequence[int]) -> None:
         peer.channel.dataReceived(read)
 
 
+@pytest.mark.parametrize("serialize_type", [0, 1], ids=["JSON", "ROCKETMQ"])
+def test_commits_and_sends_that_come_in_turn_are_taken_together_all_the_same(serialize_type: int) -> None:
+    """So are those of a producer with many threads: each commits, and sends its next half message."""
+    broker = BrokerInMemory()
+    peer = broker.connect()
+    make_queues(peer)
+    places = halves(broker, peer, peer, Case())
+    ends = [end(number, place, serialize_type=serialize_type) for number, place in enumerate(places)]
+    sent = [
+        frame(number, HALF, topic="TU"[number % 2], sys_flag=PREPARED, serialize_type=serialize_type)
+        for number in range(COUNT, 2 * COUNT)
+    ]
+    pairs = [b"".join(pair) for pair in zip(ends, sent, strict=True)]
+    peer.channel.dataReceived(b"".join(pairs[:10]))  # so both have a shape
+    statistics = broker.controller.statistics
+    before, sends_before = statistics.commits_together, statistics.sends_together
+    peer.transport.clear()
+    answers = answers_to(peer, b"".join(pairs[10:]))
+    taken = statistics.commits_together - before, statistics.sends_together - sends_before
+    assert min(taken) >= COUNT - 20  # a place with more digits than the ones before it ends both streaks
+    assert answers == [(0, None)] * (COUNT - 10)
+    broker.controller.dispatch()
+    assert [broker.controller.transactions.metrics.count(topic) for topic in "TU"] == [COUNT // 2, COUNT // 2]
+    assert broker.store.max_offset_in_queue(HALF_TOPIC, 0) == 2 * COUNT
+
+
 def test_ends_that_name_far_places_read_no_more_than_near_ones() -> None:
     broker = BrokerInMemory()
     peer = broker.connect()
