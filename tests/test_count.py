@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench import count, count_runs
 from tests.bench.client_paths import CLIENT_PATHS
-from tests.bench.count_paths import BATCH, INDEX_STEP, PATHS, CountedPath, Prepared, answered, found
+from tests.bench.count_paths import BATCH, INDEX_STEP, PATHS, REPLICA_STEP, CountedPath, Prepared, answered, found
 from twisted_mq.broker.schedule.timer_service import MESSAGES_A_TURN
 
 TEXT = "desc: I1 cache: (unused)\ncmd: python\nevents: Ir\nfl=a.c\nfn=f\n7 12\nsummary: 4098267041\n"
@@ -31,7 +31,7 @@ def test_path_ends_in_success(path: CountedPath, tmp_path: Path) -> None:
 def test_paths_have_names_of_their_own_and_pieces_to_differ_in() -> None:
     assert len({path.name for path in count_runs.ALL_PATHS}) == len(count_runs.BROKER_PATHS) + len(CLIENT_PATHS)
     assert all(0 < path.few < path.many for path in count_runs.ALL_PATHS)
-    assert {path.messages for path in PATHS} == {1, BATCH, MESSAGES_A_TURN, INDEX_STEP}
+    assert {path.messages for path in PATHS} == {1, BATCH, MESSAGES_A_TURN, INDEX_STEP, REPLICA_STEP}
 
 
 def test_refusal_is_no_success() -> None:

@@ -34,15 +34,14 @@ POSITION: Final = 3
 SIZE: Final = 4
 TIMESTAMP: Final = 6
 
-_ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
+ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
 _HEAD, _BEFORE_TOPIC, _BEFORE_PROPERTIES = derive_runs(MESSAGE, sys_flag=0, magic=MAGIC_V1)
 _HEAD_BYTES = _HEAD.size
 _TOPIC = _BEFORE_TOPIC.size
 _LENGTH_BYTES = _BEFORE_PROPERTIES.size
 _LONGEST_TOPIC_END = _TOPIC + V1_TOPIC_BYTES
 _TAGS = PROPERTY_TAGS.encode() + b"\x01"
-_TAGS_BYTES = len(_TAGS)
-_END = 2
+_BEHIND_OTHERS = b"\x02" + _TAGS
 _LONGEST_CACHED = 64
 
 _read = _HEAD.of(
@@ -83,7 +82,7 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
     while position < stop:
         size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, length = _read(data, position)
         behind = position + size
-        if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
+        if magic != MAGIC_V1 or sys_flag & ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
             break
         body = position + _HEAD_BYTES
         text = data[body + length : behind]
@@ -100,16 +99,25 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
             break
         if check_crc and length and crc32(data[body : body + length]) & CRC_MASK != crc:
             break
-        start, code = text.rfind(_TAGS), 0
-        if start > topic_end:
-            value, close = start + _TAGS_BYTES, text.find(b"\x02", start)
-            if close <= value or (text[start - 1] != _END and start != properties):
-                break
-            tags = text[value:close]
-            code = _cached_code(tags) if close - value <= _LONGEST_CACHED else tags_code(from_utf8(tags))
+        code = tags_code_of(text[properties:])
+        if code is None:
+            break
         rows.append((text[_TOPIC:topic_end], queue_id, queue_offset, position, size, code, timestamp, sys_flag))
         position = behind
     return position
+
+
+def tags_code_of(properties: bytes) -> int | None:
+    """Return the code of the tags among stored properties: 0 without tags, None if they are not plain to see."""
+    _, found, behind = properties.rpartition(_BEHIND_OTHERS)
+    if not found:
+        if not properties.startswith(_TAGS):
+            return 0
+        behind = properties[len(_TAGS) :]
+    tags, end, _ = behind.partition(b"\x02")
+    if not end or not tags:
+        return None
+    return _cached_code(tags) if len(tags) <= _LONGEST_CACHED else tags_code(from_utf8(tags))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from twisted_mq.protocol.flags import INNER_BATCH, OUT_OF_QUEUES
 from twisted_mq.protocol.layouts.ordinary_records import QUEUE_OFFSET, TIMESTAMP, Row
@@ -15,6 +16,9 @@ from twisted_mq.storage.interfaces import ArrivalListener
 from twisted_mq.storage.queues.consume_queue import ConsumeQueue
 from twisted_mq.storage.queues.entry_runs import EntryRun, Key, gather
 from twisted_mq.storage.queues.queue_table import QueueTable
+
+Arrival: TypeAlias = tuple[str, int, int, int, int]
+"""Topic, queue id, queue offset, tags code and store timestamp, as an ArrivalListener gets them."""
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +52,18 @@ class ReplicaQueues:
         for run in runs.values():
             run.write()
         if taken:
-            arrivals = [
-                (runs[topic, queue_id].queue.topic, queue_id, queue_offset, tags_code, timestamp)
-                for topic, queue_id, queue_offset, _, _, tags_code, timestamp, sys_flag in rows[:taken]
-                if not sys_flag & OUT_OF_QUEUES
-            ]
+            arrivals = () if arrived is None else self._arrivals(rows[:taken], runs)
             self._tell(rows[taken - 1][TIMESTAMP], arrivals, arrived)
         return taken
+
+    @staticmethod
+    def _arrivals(rows: Sequence[Row], runs: Mapping[Key, EntryRun]) -> Sequence[Arrival]:
+        """Return what a listener gets for records that are visible now."""
+        return [
+            (runs[topic, queue_id].queue.topic, queue_id, queue_offset, tags_code, timestamp)
+            for topic, queue_id, queue_offset, _, _, tags_code, timestamp, sys_flag in rows
+            if not sys_flag & OUT_OF_QUEUES
+        ]
 
     def _begin(self, row: Row) -> EntryRun | None:
         queue = self._queue(row[0], row[1])
@@ -86,9 +95,7 @@ class ReplicaQueues:
         arrival = fields.topic, fields.queue_id, fields.queue_offset, fields.tags_code, fields.store_timestamp
         self._tell(fields.store_timestamp, [arrival], arrived)
 
-    def _tell(
-        self, timestamp: int, arrivals: list[tuple[str, int, int, int, int]], arrived: ArrivalListener | None
-    ) -> None:
+    def _tell(self, timestamp: int, arrivals: Sequence[Arrival], arrived: ArrivalListener | None) -> None:
         self._dispatcher.last_store_timestamp = timestamp
         if arrived is not None:
             for arrival in arrivals:

@@ -47,6 +47,8 @@ HOUR_MS = 3_600_000
 BATCH, QUEUES = 32, 4
 PUT_OK, SUCCESS = PutStatus.PUT_OK, int(ResponseCode.SUCCESS)
 INDEX_STEP = 1600
+REPLICA_STEP = 448
+"""Messages of some 128 KiB."""
 """Messages of 128 bytes that a broker indexes at a time (storage.index_builder.LAG_BYTES)."""
 RAGGED = [64 + number * 37 % 129 for number in range(BATCH)]
 """Body lengths without two neighbours alike, 127.5 bytes on average."""
@@ -309,6 +311,26 @@ def prepare_index(folder: str, count: int) -> Prepared:
     return Prepared(store.build_index, [record_bytes * INDEX_STEP] * count, close=store.close)
 
 
+def prepare_replication(folder: str, count: int) -> Prepared:
+    """A slave's store that gets its master's bytes, and makes them visible."""
+    master = counted_broker(f"{folder}/master")
+    channel = SocketChannel(traffic_of(master))
+    channel.makeConnection(LastWrite())  # type: ignore[no-untyped-call]
+    for frame in sends(count * REPLICA_STEP, 0, ("TagA", "TagB")):
+        channel.dataReceived(frame)
+    log = bytes(master.store.read_log(0, master.store.max_physical_offset()) or b"")
+    step = len(log) // count
+    store = counted_broker(f"{folder}/slave").store
+
+    def call(begin: int) -> int:
+        store.append_log(begin, log[begin : begin + step])
+        while store.dispatch():
+            pass
+        return store.max_offset_in_queue("Bench", QUEUES - 1)
+
+    return Prepared(call, range(0, len(log), step), close=store.close)
+
+
 def prepare_decoding(folder: str, count: int, serialize_type: int) -> Prepared:
     """From a frame to a send's header."""
     receive, read = FrameDecoder().receive_data, fast_header(SendMessageRequestHeaderV2)
@@ -391,5 +413,6 @@ PATHS = (
     CountedPath("encode its answer, JSON", partial(prepare_encoding, **_json), answered, 500, 4000),
     CountedPath("encode its answer, ROCKETMQ", partial(prepare_encoding, **_binary), answered, 500, 4000),
     CountedPath("index 1600 messages", prepare_index, bool, 2, 8, messages=INDEX_STEP),
+    CountedPath("replicate 448 messages", prepare_replication, bool, 2, 8, messages=REPLICA_STEP),
 )
 """In the table's order."""
