@@ -140,6 +140,9 @@ class Streak:
     rows: list[Row] = attrs.field(factory=list)
     alike: Columns | None = None
     """The columns of the rows, if the requests have one shape, and bodies of one length."""
+    vain: int = 0
+    next_try: int = 0
+    """For the processor of the requests: how often it took none of them, and the first that it may try again."""
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -232,12 +232,13 @@ class SendColumns:
         return count
 
     def _new_pattern(self, streak: Streak) -> SendPattern | None:
-        family, command = streak.family, streak.plain(0)
-        names = VARYING[command.code]
+        family = streak.family
         try:
+            command = streak.plain(0)
             header = READERS[command.code](command)
         except ProtocolError:
             return None
+        names = VARYING[command.code]
         text = (header.properties or "").removesuffix(PROPERTY_SEPARATOR)
         properties, sys_flag, aside = decode_properties(text), without_commit(header.sys_flag), None
         if not ASIDE.isdisjoint(properties):

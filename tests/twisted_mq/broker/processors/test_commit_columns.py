@@ -293,6 +293,26 @@ def test_ends_that_name_far_places_read_no_more_than_near_ones() -> None:
     assert [broker.controller.transactions.metrics.count(topic) for topic in "TU"] == [COUNT // 2, COUNT // 2]
 
 
+def test_half_messages_of_ends_that_are_not_taken_together_are_read_few_times() -> None:
+    """Otherwise each end would have the half messages of all others behind it in its read looked up again."""
+    broker = BrokerInMemory()
+    sender, stranger = broker.connect(host="127.0.0.9"), broker.connect()
+    make_queues(sender)
+    places = halves(broker, sender, sender, Case(host="127.0.0.9"))
+    for number in (0, 1):
+        stranger.channel.dataReceived(end(number, places[number]))
+    get, asked = broker.store.get_message, list[str]()
+
+    def get_counted(topic: str, *more: Any) -> Any:
+        asked.append(topic)
+        return get(topic, *more)
+
+    broker.store.get_message = get_counted
+    stranger.channel.dataReceived(b"".join(end(number, places[number]) for number in range(2, 34)))
+    assert 0 < asked.count(HALF_TOPIC) <= 12
+    assert sum(broker.controller.transactions.metrics.count(topic) for topic in "TU") == COUNT
+
+
 def test_what_another_host_sent_is_committed_by_no_stranger() -> None:
     broker = BrokerInMemory(transaction_members_only=True)
     sender, stranger = broker.connect(host="127.0.0.9"), broker.connect()

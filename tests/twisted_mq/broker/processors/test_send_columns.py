@@ -479,3 +479,18 @@ def test_sends_that_are_not_taken_together_while_topics_are_static_are_counted()
     for read in reads[3:]:
         peer.channel.dataReceived(read)
     assert taken_by(broker) == (together, {**left, "topics are static": 16})
+
+
+def test_a_damaged_first_send_of_a_streak_closes_its_connection_and_no_other() -> None:
+    """Its shape is of no family that has a pattern yet."""
+    broker = broker_of()
+    peer, other = broker.connect(), broker.connect(53000)
+    for one in sends(3):
+        peer.channel.dataReceived(one)
+    first, *others = sends(9)[3:]
+    damaged = first.replace(b'"opaque":1003', b'"opaque":1x03')
+    peer.transport.clear()
+    peer.channel.dataReceived(damaged + b"".join(others))
+    assert (peer.transport.value(), peer.transport.disconnecting) == (b"", True)
+    other.channel.dataReceived(b"".join(sends(12)))
+    assert (taken_by(broker)[0], other.transport.disconnecting) == (10, False)
