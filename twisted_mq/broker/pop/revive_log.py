@@ -12,7 +12,7 @@ from twisted_mq.logs import Logger
 from twisted_mq.protocol.bodies import AckMsg, BatchAckMsg, PopCheckPoint, encode_body
 from twisted_mq.protocol.bodies.pop import ACK_TAG, BATCH_ACK_TAG, CHECK_POINT_TAG
 from twisted_mq.protocol.names.pop_topics import revive_topic
-from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.java import tags_code, utf8
 from twisted_mq.protocol.text.properties import (
     PROPERTY_TAGS,
     PROPERTY_TIMER_DELIVER_MS,
@@ -60,7 +60,7 @@ class ReviveLog:
             self.topic,
             queue_id,
             encode_body(body, standard=True),
-            encode_properties(properties).encode("utf-8", "replace"),
+            utf8(encode_properties(properties)),
             properties,
             tags_code(tag),
             born_timestamp=broker.wall_ms(),

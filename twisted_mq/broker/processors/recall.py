@@ -18,7 +18,7 @@ from twisted_mq.protocol.errors import BrokerError
 from twisted_mq.protocol.flags import PERM_WRITE
 from twisted_mq.protocol.headers import RecallMessageRequestHeader, RecallMessageResponseHeader
 from twisted_mq.protocol.names.recall_handle import RecallHandle
-from twisted_mq.protocol.text.java import parse_int, tags_code
+from twisted_mq.protocol.text.java import parse_int, tags_code, utf8
 from twisted_mq.protocol.text.properties import encode_properties
 from twisted_mq.protocol.wire.command import RemotingCommand
 from twisted_mq.protocol.wire.header_codec import decode_header, encode_header
@@ -102,7 +102,7 @@ class RecallMessageProcessor:
             "BORN_TIMESTAMP": str(now),
             **({"PGROUP": header.producer_group} if header.producer_group else {}),
         }
-        text = encode_properties(properties).encode("utf-8", "replace")
+        text = utf8(encode_properties(properties))
         return InnerMessage(
             handle.topic, 0, _BODY, text, properties, tags_code(RECALL_TAG),
             born_timestamp=now, born_host=channel.packed_address,

@@ -35,7 +35,7 @@ from twisted_mq.protocol.headers import (
 )
 from twisted_mq.protocol.layouts.message_id import offset_message_id
 from twisted_mq.protocol.names.system_topics import reply_topic
-from twisted_mq.protocol.text.java import tags_code
+from twisted_mq.protocol.text.java import tags_code, utf8
 from twisted_mq.protocol.text.properties import (
     BROKERS_PROPERTIES,
     MAX_PROPERTIES_BYTES,
@@ -209,7 +209,7 @@ class ReplyMessageProcessor:
             header.topic,
             queue_id,
             command.body,
-            encode_properties(properties).encode("utf-8", "replace"),
+            utf8(encode_properties(properties)),
             properties,
             tags_code(tags) if tags else 0,
             header.flag,
