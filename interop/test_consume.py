@@ -141,6 +141,7 @@ def test_a_blocking_pull_returns_with_the_message_that_ends_its_wait(
     consumer = java_clients.pull_consumer(group)
     producer = java_clients.producer()
     producer.command("send_to_queue", topic=topic, body="first", broker_name=BROKER_NAME, queue_id=0)
+    stored(consumer, topic, 1)  # Apache's broker puts it into its queue in another thread
     waiting = consumer.begin("pull", topic, 0, tags="*", offset=1, max=32, block=True)
     producer.command("send_to_queue", topic=topic, body="second", broker_name=BROKER_NAME, queue_id=0)
     result = consumer.peer.finish(waiting)

@@ -1,8 +1,8 @@
 """Implements a remoting connection over a Twisted transport, with the same class at both ends.
 
 All complete frames of one read are processed in order, except for unordered ones (`wire.shapes.Varying`). The answers that are
-ready leave in one write, or in several if processing takes long, so that a peer that waits for the first ones can go on. A processor's answer may also come later
-(a Deferred). A damaged frame closes the connection with one log line.
+ready leave in one write, or in several if processing takes long, so that a peer that waits for the first ones can go on. A
+processor's answer may also come later (a Deferred). A damaged frame closes the connection with one log line.
 
 While a client does not read its answers, a server reads nothing more from it and processes nothing more of what it has
 read (registerProducer); `remoting.budget` bounds what is held for peers. It also bounds requests whose answers are
