@@ -34,7 +34,7 @@ POSITION: Final = 3
 SIZE: Final = 4
 TIMESTAMP: Final = 6
 
-ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
+_ODD_FLAGS = V6_FLAGS | MessageSysFlag.INNER_BATCH_FLAG
 _HEAD, _BEFORE_TOPIC, _BEFORE_PROPERTIES = derive_runs(MESSAGE, sys_flag=0, magic=MAGIC_V1)
 _HEAD_BYTES = _HEAD.size
 _TOPIC = _BEFORE_TOPIC.size
@@ -82,7 +82,7 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
     while position < stop:
         size, magic, crc, queue_id, queue_offset, sys_flag, timestamp, length = _read(data, position)
         behind = position + size
-        if magic != MAGIC_V1 or sys_flag & ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
+        if magic != MAGIC_V1 or sys_flag & _ODD_FLAGS or behind > end or not 0 <= length <= size - SMALLEST_RECORD:
             break
         body = position + _HEAD_BYTES
         text = data[body + length : behind]
@@ -99,7 +99,7 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
             break
         if check_crc and length and crc32(data[body : body + length]) & CRC_MASK != crc:
             break
-        code = tags_code_of(text[properties:])
+        code = _plain_code(text[properties:])
         if code is None:
             break
         rows.append((text[_TOPIC:topic_end], queue_id, queue_offset, position, size, code, timestamp, sys_flag))
@@ -107,7 +107,7 @@ def read_rows(data: mmap, position: int, stop: int, end: int, rows: list[Row], *
     return position
 
 
-def tags_code_of(properties: bytes) -> int | None:
+def _plain_code(properties: bytes) -> int | None:
     """Return the code of the tags among stored properties: 0 without tags, None if they are not plain to see."""
     _, found, behind = properties.rpartition(_BEHIND_OTHERS)
     if not found:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeGuard, cast
 
 import construct
 
@@ -206,7 +206,7 @@ def _cut_shapes(
     return None
 
 
-def _is_short(one: Received) -> bool:
+def _is_short(one: Received) -> TypeGuard[Streak]:
     return isinstance(one, Streak) and len(one) < MIN_STREAK
 
 
@@ -217,7 +217,7 @@ def _expand_short(received: list[Received]) -> None:
     every = received.copy()
     received.clear()
     for one in every:
-        if isinstance(one, Streak) and _is_short(one):
+        if _is_short(one):
             received.extend(map(one.plain, range(len(one))))
         else:
             received.append(one)

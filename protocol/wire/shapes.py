@@ -115,7 +115,7 @@ class Shape:
     fixed: Parts
     lengths: tuple[int, ...]
     run: int = MIN_STREAK
-    """The most requests that are cut at a time, twice as many as the last time while all are of the shape.
+    """The most requests of one length that are cut at a time, twice as many as the last time while all are of the shape.
 
     Those of the same length behind one of another shape are cut in vain.
     """
@@ -140,9 +140,9 @@ class Streak:
     rows: list[Row] = attrs.field(factory=list)
     alike: Columns | None = None
     """The columns of the rows, if the requests have one shape, and bodies of one length."""
-    vain: int = 0
     next_try: int = 0
-    """For the processor of the requests: how often it took none of them, and the first that it may try again."""
+    """The first request that its processor may try to take with others."""
+    _vain: int = 0
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -151,6 +151,11 @@ class Streak:
         """Add requests, with their columns if they are alike."""
         self.alike = None if self.rows else columns
         self.rows += rows
+
+    def tried_in_vain(self, start: int) -> None:
+        """Leave the requests from `start` on to be handled one by one: twice as many as after the vain try before."""
+        self.next_try = start + (1 << self._vain)
+        self._vain += 1
 
     def columns(self, start: int, stop: int) -> tuple[Columns, bool]:
         """Return the columns of some requests, and whether all values of each column are known to have one length."""

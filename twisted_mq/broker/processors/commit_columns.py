@@ -75,7 +75,7 @@ class CommitColumns:
     def take(self, channel: Channel, streak: Streak, start: int) -> tuple[int, bytes]:
         """Commit the transactions from `start` on, up to the first that the processor has to handle; return how many.
 
-        A vain try reads all half messages of the streak. Twice as many requests are left to the processor after each.
+        A vain try reads all half messages of the streak, so not every request is tried after one.
         """
         broker = self.broker
         if start < streak.next_try:
@@ -88,8 +88,7 @@ class CommitColumns:
         wanted = self._wanted(pattern, streak, start)
         copies = first_alike(self._halves(pattern, channel, wanted))
         if len(copies) < 2:
-            streak.next_try = start + (1 << streak.vain)
-            streak.vain += 1
+            streak.tried_in_vain(start)
             return 0, b""
         messages = together(copies)
         halves = [half for half, _, _ in copies]
