@@ -219,7 +219,7 @@ def of_a_later_tick(waiting: Waiting) -> None:
 def test_messages_whose_units_follow_each_other_are_read_together(
     tmp_path: Path, between: Callable[[Waiting], object], looks: int, reads: int
 ) -> None:
-    """Of six that are read behind the first, three are foreign. So the last three are looked at one by one."""
+    """The read behind the first brings six, three of them foreign. So the last three are looked at one by one."""
     waiting = Waiting(tmp_path)
     put_plain(waiting.store)
     put_plain(waiting.store, "Other")
